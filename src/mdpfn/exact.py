@@ -1,0 +1,69 @@
+"""Exact answers about known MDPs: optimal values, the value of a policy, the normalized score."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import spsolve
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.mdp import MDPBatch, TabularMDP
+from mdpfn.solvers import DEFAULT_TOLERANCE, PAPER_SWEEPS, value_iteration
+
+DENSE_SOLVE_STATES = 128  # up to here a dense linear solve beats a sparse one
+
+
+def optimal_q(mdp: TabularMDP, tolerance: float = DEFAULT_TOLERANCE) -> Floats:
+    """(S, A) Q* of one MDP."""
+    q = value_iteration(
+        mdp.transition, mdp.reward.reshape(-1), mdp.discount, mdp.first_pair, tolerance=tolerance
+    )
+    return q.reshape(mdp.reward.shape)
+
+
+def optimal_q_batch(
+    batch: MDPBatch, tolerance: float = DEFAULT_TOLERANCE, max_sweeps: int | None = PAPER_SWEEPS
+) -> Floats:
+    """(pairs,) Q* of every MDP of a batch, all swept together."""
+    return value_iteration(
+        batch.transition,
+        batch.reward,
+        batch.discount[batch.pair_mdp],
+        batch.first_pair,
+        tolerance=tolerance,
+        max_sweeps=max_sweeps,
+    )
+
+
+def policy_value(mdp: TabularMDP, policy: Ints | Floats) -> Floats:
+    """(S,) V^π = (I − γ P_π)⁻¹ r_π, exactly; π as greedy actions (S,) or probabilities (S, A) (B.3)."""
+    probabilities = policy if policy.ndim == 2 else np.eye(mdp.n_actions)[policy]
+    pairs = np.arange(mdp.n_states * mdp.n_actions)
+    choose = csr_array(
+        (probabilities.reshape(-1), (pairs // mdp.n_actions, pairs)), shape=(mdp.n_states, len(pairs))
+    )
+    p_pi = choose @ mdp.transition
+    r_pi = choose @ mdp.reward.reshape(-1)
+    if mdp.n_states <= DENSE_SOLVE_STATES:
+        dense: Floats = np.linalg.solve(np.eye(mdp.n_states) - mdp.discount * p_pi.toarray(), r_pi)
+        return dense
+    sparse: Floats = spsolve((eye_array(mdp.n_states) - mdp.discount * p_pi).tocsc(), r_pi)
+    return sparse
+
+
+class Scorer:
+    """The normalized score of policies of one MDP: uniform random 0, optimal 1 (B.3).
+
+    Values are exact, discounted and averaged over the start distribution.
+    """
+
+    def __init__(self, mdp: TabularMDP) -> None:
+        self.mdp = mdp
+        uniform = np.full(mdp.reward.shape, 1 / mdp.n_actions)
+        self.optimal_value = float(mdp.start @ optimal_q(mdp).max(axis=1))
+        self.random_value = float(mdp.start @ policy_value(mdp, uniform))
+
+    def __call__(self, policy: Ints | Floats) -> float:
+        """(V^π − V_random) / (V* − V_random) for π as greedy actions (S,) or probabilities (S, A)."""
+        value = float(self.mdp.start @ policy_value(self.mdp, policy))
+        return (value - self.random_value) / max(self.optimal_value - self.random_value, 1e-12)

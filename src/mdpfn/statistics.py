@@ -1,0 +1,318 @@
+"""The sufficient statistic Z of exploration: visit counts, mean rewards, empirical transitions.
+
+`Statistics` belongs to one MDP and grows by one transition at a time. `StatisticsBatch` is what the
+network reads: the visited pairs of one or many MDPs in flat arrays. Only what was observed is stored,
+so memory grows with distinct transitions, not with |S|².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.errors import MdpfnError
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsBatch:
+    """Visited pairs of B MDPs, sorted by (MDP, pair); ids are local to their MDP."""
+
+    n_states: Ints  # (B,)
+    n_actions: Ints  # (B,)
+    pair_mdp: Ints  # (visited,) MDP of a visited pair
+    pair: Ints  # (visited,) state · n_actions + action
+    n_visits: Floats  # (visited,) N(s, a)
+    reward_sum: Floats  # (visited,) Σ r over the visits
+    n_successors: Ints  # (visited,) distinct successors, whose entries lie one pair after the other
+    successor: Ints  # (observed,) s'
+    transition_count: Floats  # (observed,) N(s, a, s')
+    reward_scale: Floats  # (B,) what rewards are divided by; observed at use, ρ in training
+
+    def __len__(self) -> int:
+        return len(self.n_states)
+
+    @cached_property
+    def mean_reward(self) -> Floats:
+        """(visited,) r̂(s, a), in the units of the environment."""
+        return self.reward_sum / self.n_visits
+
+    @cached_property
+    def normalized_reward(self) -> Floats:
+        """(visited,) r̂(s, a) divided by the reward scale of its MDP."""
+        return self.mean_reward / self.reward_scale[self.pair_mdp]
+
+    @cached_property
+    def transition_row(self) -> Ints:
+        """(observed,) the visited pair each observed transition belongs to."""
+        return np.repeat(np.arange(len(self.pair)), self.n_successors)
+
+    @cached_property
+    def successor_probs(self) -> Floats:
+        """(observed,) P̂(s' | s, a) = N(s, a, s') / N(s, a)."""
+        return self.transition_count / self.n_visits[self.transition_row]
+
+    def dense_z(self, mdp: int = 0) -> Floats:
+        """(|S||A|, |S| + 2) Z of one MDP: log(1 + N), normalized r̂ and the row P̂ of each pair (A.3).
+
+        Unvisited pairs have no count, no reward and a uniform row.
+        """
+        n_states, n_actions = int(self.n_states[mdp]), int(self.n_actions[mdp])
+        z = np.zeros((n_states * n_actions, n_states + 2))
+        mine = self.pair_mdp == mdp
+        observed = mine[self.transition_row]
+        z[self.pair[mine], 0] = np.log1p(self.n_visits[mine])
+        z[self.pair[mine], 1] = self.normalized_reward[mine]
+        z[self.pair[self.transition_row[observed]], 2 + self.successor[observed]] = self.successor_probs[observed]
+        unvisited = np.ones(len(z), dtype=bool)
+        unvisited[self.pair[mine]] = False
+        z[unvisited, 2:] = 1 / n_states
+        return z
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[StatisticsBatch]) -> StatisticsBatch:
+        """All MDPs of these batches, in order."""
+        first = offsets_of(np.array([len(b) for b in batches]))
+
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([getattr(b, name) for b in batches])
+
+        names = [n for n in cls.__dataclass_fields__ if n != "pair_mdp"]
+        mdp = np.concatenate([b.pair_mdp + start for b, start in zip(batches, first, strict=False)])
+        return cls(pair_mdp=mdp, **{n: joined(n) for n in names})
+
+
+class Statistics:
+    """What was observed of one MDP. `update` costs O(1); everything else reads.
+
+    `reward_scale` is the largest |reward| observed so far (the paper's running maximum), 1 before
+    the first non-zero reward. `terminal` holds the states in which an episode was seen to terminate.
+    """
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self.n_states = _positive("n_states", n_states)
+        self.n_actions = _positive("n_actions", n_actions)
+        self.terminal: set[int] = set()
+        self.reward_min, self.reward_max = np.inf, -np.inf
+        self.n_transitions = 0
+        self._reward_sum: dict[int, float] = {}
+        self._successors: dict[int, dict[int, float]] = {}
+        self._arrays: StatisticsBatch | None = None
+
+    def update(self, state: int, action: int, reward: float, next_state: int, terminated: bool = False) -> None:
+        """Record one transition. `terminated` says that nothing can be earned after `next_state`."""
+        if not (0 <= state < self.n_states and 0 <= next_state < self.n_states and 0 <= action < self.n_actions):
+            raise self._out_of_range(state, action, next_state)
+        if not -np.inf < reward < np.inf:
+            raise MdpfnError("reward", reward, "it must be finite", "drop or repair that transition")
+        pair = state * self.n_actions + action
+        successors = self._successors.get(pair)
+        if successors is None:
+            successors = self._successors[pair] = {}
+            self._reward_sum[pair] = 0.0
+        successors[next_state] = successors.get(next_state, 0) + 1
+        self._reward_sum[pair] += reward
+        self._note_reward(reward, reward)
+        if terminated:
+            self.terminal.add(next_state)
+        self.n_transitions += 1
+        self._arrays = None
+
+    def add_transitions(
+        self,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        next_states: ArrayLike,
+        terminated: ArrayLike | None = None,
+    ) -> None:
+        """Record many transitions at once, at a fixed cost per distinct (s, a, s')."""
+        s, a = _ids("states", states, self.n_states), _ids("actions", actions, self.n_actions)
+        t = _ids("next_states", next_states, self.n_states)
+        r = np.asarray(rewards, dtype=np.float64).reshape(-1)
+        if not len(s) == len(a) == len(r) == len(t):
+            lengths = f"of lengths {len(s)}, {len(a)}, {len(r)}, {len(t)}"
+            raise MdpfnError("the columns", lengths, "all must be equally long", "give one value per transition")
+        if not np.isfinite(r).all():
+            bad = r[~np.isfinite(r)][0]
+            raise MdpfnError("rewards", f"{bad} in an entry", "every reward must be finite", "drop that transition")
+        if len(s) == 0:
+            return
+        pair = s * self.n_actions + a
+        triple, count = np.unique(pair * self.n_states + t, return_counts=True)
+        visited, where = np.unique(pair, return_inverse=True)
+        sums = np.bincount(where, weights=r)
+        self._add(triple // self.n_states, triple % self.n_states, count, visited, sums)
+        self._note_reward(float(r.min()), float(r.max()))
+        if terminated is not None:
+            self.terminal.update(np.unique(t[np.asarray(terminated, dtype=bool).reshape(-1)]).tolist())
+
+    @classmethod
+    def from_counts(
+        cls, counts: ArrayLike, reward_sums: ArrayLike, terminal: ArrayLike | None = None
+    ) -> Statistics:
+        """Statistics from N(s, a, s') (S, A, S) and Σ r (S, A); `terminal` a mask or ids of states.
+
+        The single rewards are unknown here, so the largest |mean reward| stands in for `reward_scale`.
+        """
+        n = np.asarray(counts, dtype=np.float64)
+        sums = np.asarray(reward_sums, dtype=np.float64)
+        if n.ndim != 3 or n.shape[0] != n.shape[2] or sums.shape != n.shape[:2]:
+            shapes = f"of shapes {n.shape} and {sums.shape}"
+            raise MdpfnError("counts and reward_sums", shapes, "they must be (S, A, S) and (S, A)", "reshape them")
+        if not np.isfinite(n).all() or (n < 0).any() or (n != np.floor(n)).any():
+            bad = n[~(np.isfinite(n) & (n >= 0) & (n == np.floor(n)))][0]
+            raise MdpfnError("counts", f"{bad} in an entry", "counts are whole and not negative", "correct it")
+        if not np.isfinite(sums).all():
+            raise MdpfnError("reward_sums", "not finite in an entry", "every sum must be finite", "correct it")
+        visits = n.sum(-1)
+        if (sums[visits == 0] != 0).any():
+            raise MdpfnError("reward_sums", "not 0 for an unvisited pair", "reward needs a visit", "check the counts")
+        result = cls(n.shape[0], n.shape[1])
+        pair, successor = np.nonzero(n.reshape(-1, n.shape[2]))
+        visited = np.unique(pair)
+        result._add(pair, successor, n.reshape(-1, n.shape[2])[pair, successor], visited, sums.reshape(-1)[visited])
+        if len(visited):
+            means = (sums.reshape(-1) / np.maximum(visits.reshape(-1), 1))[visited]
+            result._note_reward(float(means.min()), float(means.max()))
+        if terminal is not None:
+            flags = np.asarray(terminal)
+            ids = np.flatnonzero(flags) if flags.dtype == bool else _ids("terminal", flags, result.n_states)
+            result.terminal.update(ids.tolist())
+        return result
+
+    @classmethod
+    def from_transitions(
+        cls,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        next_states: ArrayLike,
+        terminated: ArrayLike | None = None,
+        *,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+    ) -> Statistics:
+        """Statistics of logged transitions; sizes default to the largest id seen plus one."""
+        if n_states is None:
+            n_states = int(max(_ids("states", states).max(initial=0), _ids("next_states", next_states).max(initial=0))) + 1
+        if n_actions is None:
+            n_actions = int(_ids("actions", actions).max(initial=0)) + 1
+        result = cls(n_states, n_actions)
+        result.add_transitions(states, actions, rewards, next_states, terminated)
+        return result
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Statistics of both data sets together, over the larger of both state spaces."""
+        if self.n_actions != other.n_actions:
+            raise MdpfnError("n_actions", other.n_actions, f"it must be {self.n_actions}", "merge equal action sets")
+        result = Statistics(max(self.n_states, other.n_states), self.n_actions)
+        for part in (self, other):
+            z = part.batch()
+            result._add(z.pair[z.transition_row], z.successor, z.transition_count, z.pair, z.reward_sum)
+            result._note_reward(part.reward_min, part.reward_max)
+            result.terminal |= part.terminal
+        return result
+
+    @property
+    def reward_scale(self) -> float:
+        """The largest |reward| seen so far, or 1 before any."""
+        largest = max(abs(self.reward_min), abs(self.reward_max)) if self._reward_sum else 0.0
+        return largest or 1.0
+
+    @property
+    def n_visited(self) -> int:
+        """How many pairs were visited."""
+        return len(self._reward_sum)
+
+    def terminal_mask(self) -> Bools:
+        """(S,) states seen to be terminal."""
+        mask = np.zeros(self.n_states, dtype=bool)
+        mask[list(self.terminal)] = True
+        return mask
+
+    def batch(self) -> StatisticsBatch:
+        """The same as flat arrays: a batch of one."""
+        if self._arrays is None:
+            pairs = np.array(sorted(self._successors), dtype=np.int64)
+            rows = [self._successors[p] for p in pairs.tolist()]
+            n_successors = np.array([len(row) for row in rows], dtype=np.int64)
+            total = int(n_successors.sum())
+            successor = np.fromiter(chain.from_iterable(rows), np.int64, total)
+            count = np.fromiter(chain.from_iterable(row.values() for row in rows), np.float64, total)
+            n_visits = np.array([sum(row.values()) for row in rows], dtype=np.float64)
+            self._arrays = StatisticsBatch(
+                n_states=np.array([self.n_states]),
+                n_actions=np.array([self.n_actions]),
+                pair_mdp=np.zeros(len(pairs), dtype=np.int64),
+                pair=pairs,
+                n_visits=n_visits,
+                reward_sum=np.array([self._reward_sum[p] for p in pairs.tolist()], dtype=np.float64),
+                n_successors=n_successors,
+                successor=successor,
+                transition_count=count,
+                reward_scale=np.array([self.reward_scale]),
+            )
+        return self._arrays
+
+    def dense_counts(self) -> tuple[Floats, Floats]:
+        """N(s, a, s') (S, A, S) and Σ r (S, A)."""
+        z = self.batch()
+        counts = np.zeros((self.n_states * self.n_actions, self.n_states))
+        counts[z.pair[z.transition_row], z.successor] = z.transition_count
+        sums = np.zeros(self.n_states * self.n_actions)
+        sums[z.pair] = z.reward_sum
+        shape = (self.n_states, self.n_actions)
+        return counts.reshape(*shape, self.n_states), sums.reshape(shape)
+
+    def _add(self, pair: Ints, successor: Ints, count: Iterable[float], visited: Ints, sums: Floats) -> None:
+        """Add counts per (pair, successor) and reward sums per visited pair."""
+        for p, s, n in zip(pair.tolist(), successor.tolist(), np.asarray(count).tolist(), strict=True):
+            row = self._successors.setdefault(p, {})
+            row[s] = row.get(s, 0) + n
+            self.n_transitions += int(n)
+        for p, total in zip(visited.tolist(), sums.tolist(), strict=True):
+            self._reward_sum[p] = self._reward_sum.get(p, 0.0) + total
+        self._arrays = None
+
+    def _note_reward(self, low: float, high: float) -> None:
+        if low < self.reward_min:
+            self.reward_min = low
+        if high > self.reward_max:
+            self.reward_max = high
+
+    def _out_of_range(self, state: int, action: int, next_state: int) -> MdpfnError:
+        for field, value, n in (
+            ("state", state, self.n_states),
+            ("action", action, self.n_actions),
+            ("next_state", next_state, self.n_states),
+        ):
+            if not 0 <= value < n:
+                return MdpfnError(field, value, f"ids run from 0 to {n - 1}", "check the size of the space")
+        raise AssertionError("called with ids in range")
+
+
+def _positive(field: str, value: int) -> int:
+    if value < 1 or int(value) != value:
+        raise MdpfnError(field, value, "it must be a whole number of at least 1", "give the size of the space")
+    return int(value)
+
+
+def _ids(field: str, values: ArrayLike, n: int | None = None) -> Ints:
+    """(n,) integer ids, checked to be whole and in range."""
+    array = np.asarray(values).reshape(-1)
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind not in "iufb" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
+        raise MdpfnError(field, f"of type {array.dtype}", "ids are whole numbers", "encode them as integers first")
+    ids = array.astype(np.int64)
+    if ids.min() < 0 or (n is not None and ids.max() >= n):
+        bad = ids.min() if ids.min() < 0 else ids.max()
+        top = f" to {n - 1}" if n is not None else ""
+        raise MdpfnError(field, f"{bad} in an entry", f"ids run from 0{top}", "check the size of the space")
+    return ids
