@@ -1,0 +1,19 @@
+"""A named MDP with what a benchmark needs to know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mdpfn.mdp import TabularMDP
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One benchmark problem. `build` makes the MDP on demand; `horizon` truncates its episodes."""
+
+    name: str
+    family: str
+    source: str  # where the problem comes from: a citation or a package with its version
+    horizon: int
+    build: Callable[[], TabularMDP]
