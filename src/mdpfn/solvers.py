@@ -38,11 +38,14 @@ def value_iteration(
     tolerance: float = DEFAULT_TOLERANCE,
     max_sweeps: int | None = None,
     initial_value: Floats | None = None,
+    bounds: tuple[float | Floats, float | Floats] | None = None,
 ) -> Floats:
     """(pairs,) Q* by repeated Bellman backups (A.2).
 
     Stops when ‖V_{k+1} − V_k‖∞ · γ/(1−γ) ≤ `tolerance`, which bounds ‖Q − Q*‖∞, or after `max_sweeps`
-    (the paper's ceiling is 500). `initial_value` warm-starts it.
+    (the paper's ceiling is 500). `initial_value` warm-starts it. `bounds` clips every backup from below and
+    above, for all pairs alike or each on its own, which keeps it a contraction: optimists and pessimists
+    cap their values with it and pin what they do not know.
     """
     value = np.zeros(len(first_pair)) if initial_value is None else initial_value
     longest = float(np.max(discount))
@@ -50,6 +53,8 @@ def value_iteration(
     sweep = 0
     while True:
         q = bellman_backup(transition, reward, discount, value)
+        if bounds is not None:
+            q = np.clip(q, *bounds)
         new_value = greedy_value(q, first_pair)
         sweep += 1
         if np.abs(new_value - value).max() <= threshold or sweep == max_sweeps:

@@ -28,11 +28,22 @@ class Transition(NamedTuple):
 
 
 class Agent(ABC):
-    """Knows the sizes of the problem and the discount; everything else it must observe."""
+    """Knows the sizes of the problem and the discount; everything else it must observe.
 
-    def __init__(self, n_states: int, n_actions: int, *, discount: float, rng: np.random.Generator) -> None:
+    `statistics` is what was observed before, if anything was: a logged data set, or an earlier run.
+    """
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        discount: float,
+        rng: np.random.Generator,
+        statistics: Statistics | None = None,
+    ) -> None:
         self.n_states, self.n_actions, self.discount, self.rng = n_states, n_actions, discount, rng
-        self.statistics = Statistics(n_states, n_actions)
+        self.statistics = Statistics(n_states, n_actions) if statistics is None else statistics
 
     @abstractmethod
     def act(self, state: int) -> int:

@@ -1,0 +1,103 @@
+"""The maximum-likelihood model of an MDP, and planning on it: what every model-based agent starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.solvers import value_iteration
+from mdpfn.statistics import Statistics
+
+DENSE_ENTRIES = 20_000  # up to here a dense product of P and V is faster than a sparse one
+RELATIVE_TOLERANCE = 1e-6  # of the largest value that the rewards of a model allow
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalTransition:
+    """P̂ as an operator on values: observed rows, and uniform ones for pairs never visited.
+
+    The uniform rows are not stored, so that memory grows with what was observed.
+    """
+
+    rows: csr_array | Floats  # (pairs, states), zero where unvisited
+    unvisited: Ints  # ids of the pairs never visited
+
+    def __matmul__(self, value: Floats) -> Floats:
+        """(pairs,) Σ_s' P̂(s' | s, a) V(s')."""
+        expected: Floats = self.rows @ value
+        if len(self.unvisited):
+            expected[self.unvisited] = value.mean()
+        return expected
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalModel:
+    """P̂ and r̂ of every pair; a pair never visited pays 0 and leads anywhere with equal probability (B)."""
+
+    transition: EmpiricalTransition
+    reward: Floats  # (pairs,) r̂(s, a)
+    n_visits: Floats  # (pairs,) N(s, a)
+    terminal: Bools  # (pairs,) pairs of states in which an episode was seen to terminate
+    first_pair: Ints  # (states,)
+
+    @classmethod
+    def of(cls, statistics: Statistics) -> EmpiricalModel:
+        """The model that makes these observations most likely."""
+        z = statistics.batch()
+        n_states, n_actions = statistics.n_states, statistics.n_actions
+        n_pairs = n_states * n_actions
+        rows: csr_array | Floats
+        if n_pairs * n_states <= DENSE_ENTRIES:
+            rows = np.zeros((n_pairs, n_states))
+            rows[z.pair[z.transition_row], z.successor] = z.successor_probs
+        else:
+            lengths = np.zeros(n_pairs + 1, dtype=np.int64)
+            lengths[z.pair + 1] = z.n_successors
+            rows = csr_array((z.successor_probs, z.successor, lengths.cumsum()), shape=(n_pairs, n_states))
+        n_visits, reward = np.zeros(n_pairs), np.zeros(n_pairs)
+        n_visits[z.pair] = z.n_visits
+        reward[z.pair] = z.mean_reward
+        return cls(
+            transition=EmpiricalTransition(rows, np.flatnonzero(n_visits == 0)),
+            reward=reward,
+            n_visits=n_visits,
+            terminal=np.repeat(statistics.terminal_mask(), n_actions),
+            first_pair=np.arange(n_states) * n_actions,
+        )
+
+    def solve(
+        self,
+        discount: float,
+        *,
+        bonus: float | Floats = 0.0,
+        limit: float = np.inf,
+        pinned: Bools | None = None,
+        pinned_value: float = 0.0,
+        max_sweeps: int | None = None,
+        initial_value: Floats | None = None,
+    ) -> Floats:
+        """(S, A) Q = clip(r̂ + bonus + γ P̂ V, −limit, limit) at its fixed point, V = max_a Q.
+
+        `pinned` pairs have the value `pinned_value` instead; all pairs of a terminal state have the value 0.
+        """
+        n_states = len(self.first_pair)
+        lower, upper = np.full(len(self.reward), -limit), np.full(len(self.reward), limit)
+        if pinned is not None:
+            lower[pinned] = upper[pinned] = pinned_value
+        lower[self.terminal] = upper[self.terminal] = 0.0
+        reward = self.reward + bonus
+        largest = np.abs(reward).max() / (1 - discount) or 1.0
+        q = value_iteration(
+            self.transition,
+            reward,
+            discount,
+            self.first_pair,
+            tolerance=RELATIVE_TOLERANCE * largest,
+            max_sweeps=max_sweeps,
+            initial_value=initial_value,
+            bounds=(lower, upper),
+        )
+        return q.reshape(n_states, -1)
