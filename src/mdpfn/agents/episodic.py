@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import numpy as np
-
 from mdpfn.agents.base import Agent, Transition
-from mdpfn.arrays import Floats, Ints
-
-
-def best_actions(scores: Floats) -> Ints:
-    """(S,) the first best action of each state, for `scores` (S, A)."""
-    actions: Ints = scores.argmax(axis=1)
-    return actions
-
-
-def greedy(scores: Floats) -> Floats:
-    """(S, A) all probability on the first best action of each state, for `scores` (S, A)."""
-    policy = np.zeros(scores.shape)
-    policy[np.arange(len(scores)), best_actions(scores)] = 1.0
-    return policy
+from mdpfn.arrays import Ints
 
 
 class EpisodicAgent(Agent):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from mdpfn.agents.base import Agent, Transition
-from mdpfn.agents.episodic import greedy
+from mdpfn.agents.policies import ActionSampler, greedy, softmax
 from mdpfn.arrays import Floats
 from mdpfn.statistics import Statistics, StatisticsBatch
 
@@ -34,13 +33,13 @@ class InContext(Agent):
         super().__init__(n_states, n_actions, discount=discount, rng=rng, statistics=statistics)
         self.planner, self.acting_temperature = planner, acting_temperature
         self._logits: Floats | None = None  # of the current statistics
-        self._acting: list[list[float]] | None = None  # cumulative probabilities, fixed for an episode
+        self._acting: ActionSampler | None = None  # fixed for an episode
 
     def act(self, state: int) -> int:
         """An action of this episode's policy."""
         if self._acting is None:
-            self._acting = cumulative_softmax(self.logits() / self.acting_temperature)
-        return bisect_right(self._acting[state], self.rng.random(), hi=self.n_actions - 1)
+            self._acting = ActionSampler(softmax(self.logits() / self.acting_temperature), self.rng)
+        return self._acting(state)
 
     def observe(self, transition: Transition) -> None:
         """Learn from one transition; the end of an episode ends its policy."""
@@ -72,10 +71,3 @@ def replan_together(agents: Sequence[InContext]) -> None:
         batch = StatisticsBatch.concatenate([agent.statistics.batch() for agent in group])
         for agent, logits in zip(group, planner(batch), strict=True):
             agent._logits = logits
-
-
-def cumulative_softmax(logits: Floats) -> list[list[float]]:
-    """(S, A) Σ_{b ≤ a} softmax_b(logits), as lists, which single look-ups read fastest."""
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1)
-    cumulative: list[list[float]] = (weights / weights[:, -1:]).tolist()
-    return cumulative

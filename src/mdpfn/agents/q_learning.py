@@ -7,7 +7,7 @@ from math import log, sqrt
 import numpy as np
 
 from mdpfn.agents.base import Agent, Transition
-from mdpfn.agents.episodic import greedy
+from mdpfn.agents.policies import greedy
 from mdpfn.agents.reward_range import RewardRange, largest_reward
 from mdpfn.arrays import Floats
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdpfn.agents.empirical_model import EmpiricalModel
-from mdpfn.agents.episodic import EpisodicAgent, best_actions, greedy
+from mdpfn.agents.estimated_model import ACTING_SWEEPS, EstimatedModel
+from mdpfn.agents.model_based import ModelBasedAgent
+from mdpfn.agents.policies import best_actions
 from mdpfn.agents.reward_range import RewardRange, largest_reward
 from mdpfn.arrays import Floats, Ints
 from mdpfn.statistics import Statistics
 
-PLANNING_SWEEPS = 80  # of the paper's baseline, each planning starting where the last one ended
 
-
-class UCBVI(EpisodicAgent):
+class UCBVI(ModelBasedAgent):
     """Acts greedily on Q = min(r̂ + b + γ P̂ V, Vmax) with b(s, a) = c √(log(S·A·episode + 1) / N(s, a)) (B.3).
 
     Pairs never visited have the value Vmax = max|r| / (1 − γ). `bonus` is c in units of reward, by default
@@ -37,7 +36,6 @@ class UCBVI(EpisodicAgent):
         self.reward_range, self.bonus = reward_range, bonus
         self.episode = 0
         self._optimistic_value = np.zeros(n_states)
-        self._greedy_value = np.zeros(n_states)
 
     def choose_actions(self) -> Ints:
         """(S,) the greedy actions of the optimistic model."""
@@ -48,7 +46,7 @@ class UCBVI(EpisodicAgent):
 
     def optimistic_q(self) -> Floats:
         """(S, A) an upper confidence bound of Q*."""
-        model = EmpiricalModel.of(self.statistics)
+        model = EstimatedModel.most_likely(self.statistics)
         largest = largest_reward(self.statistics, self.reward_range)
         c = self.RELATIVE_BONUS * largest if self.bonus is None else self.bonus
         confidence = np.log(self.n_states * self.n_actions * self.episode + 1)
@@ -59,12 +57,6 @@ class UCBVI(EpisodicAgent):
             limit=top,
             pinned=model.n_visits == 0,
             pinned_value=top,
-            max_sweeps=PLANNING_SWEEPS,
+            max_sweeps=ACTING_SWEEPS,
             initial_value=self._optimistic_value,
         )
-
-    def plan(self) -> Floats:
-        """(S, A) the greedy policy of the empirical model, without bonus."""
-        q = EmpiricalModel.of(self.statistics).solve(self.discount, initial_value=self._greedy_value)
-        self._greedy_value = q.max(axis=1)
-        return greedy(q)

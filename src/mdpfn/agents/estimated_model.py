@@ -1,4 +1,4 @@
-"""The maximum-likelihood model of an MDP, and planning on it: what every model-based agent starts from."""
+"""A model estimated from observations, and planning on it: what every model-based agent is made of."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mdpfn.statistics import Statistics
 
 DENSE_ENTRIES = 20_000  # up to here a dense product of P and V is faster than a sparse one
 RELATIVE_TOLERANCE = 1e-6  # of the largest value that the rewards of a model allow
+ACTING_SWEEPS = 80  # for the policy of one episode, starting where the last one ended, as the paper's baseline does
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,18 +35,18 @@ class EmpiricalTransition:
 
 
 @dataclass(frozen=True, eq=False)
-class EmpiricalModel:
-    """P̂ and r̂ of every pair; a pair never visited pays 0 and leads anywhere with equal probability (B)."""
+class EstimatedModel:
+    """P̂ and r̂ of every pair."""
 
-    transition: EmpiricalTransition
+    transition: EmpiricalTransition | csr_array
     reward: Floats  # (pairs,) r̂(s, a)
     n_visits: Floats  # (pairs,) N(s, a)
     terminal: Bools  # (pairs,) pairs of states in which an episode was seen to terminate
     first_pair: Ints  # (states,)
 
     @classmethod
-    def of(cls, statistics: Statistics) -> EmpiricalModel:
-        """The model that makes these observations most likely."""
+    def most_likely(cls, statistics: Statistics) -> EstimatedModel:
+        """The empirical model; a pair never visited pays 0 and leads anywhere with equal probability (B)."""
         z = statistics.batch()
         n_states, n_actions = statistics.n_states, statistics.n_actions
         n_pairs = n_states * n_actions

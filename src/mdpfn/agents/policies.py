@@ -1,0 +1,42 @@
+"""Policies of an agent: from scores to actions and probabilities, and from probabilities to samples."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints
+
+
+def best_actions(scores: Floats) -> Ints:
+    """(S,) the first best action of each state, for `scores` (S, A)."""
+    actions: Ints = scores.argmax(axis=1)
+    return actions
+
+
+def greedy(scores: Floats) -> Floats:
+    """(S, A) all probability on the first best action of each state, for `scores` (S, A)."""
+    policy = np.zeros(scores.shape)
+    policy[np.arange(len(scores)), best_actions(scores)] = 1.0
+    return policy
+
+
+def softmax(logits: Floats) -> Floats:
+    """(S, A) softmax over the actions of each state."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    policy: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return policy
+
+
+class ActionSampler:
+    """Draws actions of a policy (S, A) one at a time; cumulative rows are kept as lists, which read fastest."""
+
+    def __init__(self, policy: Floats, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self._cumulative: list[list[float]] = policy.cumsum(axis=1).tolist()
+
+    def __call__(self, state: int) -> int:
+        """An action of this state."""
+        row = self._cumulative[state]
+        return bisect_right(row, self.rng.random(), hi=len(row) - 1)
