@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import block_diag, csr_array
+from scipy.sparse import csr_array
 
 from mdpfn.arrays import Bools, Floats, Ints, offsets_of
 from mdpfn.errors import MdpfnError
@@ -100,6 +100,20 @@ class TabularMDP:
             p, mean.reshape(n_states, n_actions), float(discount), start_dist, terminal_mask, outcome, std
         )
 
+    @classmethod
+    def unchecked(cls, transition: csr_array, reward: Floats, discount: float) -> TabularMDP:
+        """The MDP of a sampler whose output is right by construction: starts anywhere, never terminates."""
+        n_states, n_actions = reward.shape
+        return cls(
+            transition,
+            reward,
+            discount,
+            start=np.full(n_states, 1 / n_states),
+            terminal=np.zeros(n_states, dtype=bool),
+            outcome_reward=np.repeat(reward.reshape(-1), np.diff(transition.indptr)),
+            reward_std=np.zeros((n_states, n_actions)),
+        )
+
     @property
     def n_states(self) -> int:
         return int(self.reward.shape[0])
@@ -133,8 +147,14 @@ class MDPBatch:
     @classmethod
     def of(cls, mdps: Sequence[TabularMDP]) -> MDPBatch:
         """The batch of these MDPs, in this order."""
+        column_start = offsets_of(np.array([m.n_states for m in mdps]))
+        entry_start = offsets_of(np.array([m.transition.nnz for m in mdps]))
+        blocks = list(zip((m.transition for m in mdps), column_start, entry_start, strict=False))
+        indices = np.concatenate([p.indices + column for p, column, _ in blocks])
+        indptr = np.concatenate([[0], *(p.indptr[1:] + entry for p, _, entry in blocks)])
+        data = np.concatenate([p.data for p, _, _ in blocks])
         return cls(
-            transition=csr_array(block_diag([m.transition for m in mdps], format="csr")),
+            transition=csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(column_start[-1]))),
             reward=np.concatenate([m.reward.reshape(-1) for m in mdps]),
             n_states=np.array([m.n_states for m in mdps]),
             n_actions=np.array([m.n_actions for m in mdps]),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.environments.base import Environment
-from mdpfn.environments.grid import MOVES, PERPENDICULAR, neighbour
+from mdpfn.environments.grid import MOVES, GridMap, slippery
 from mdpfn.mdp import TabularMDP
 
 SOURCE = "Brockman et al. (2016), OpenAI Gym, FrozenLake 4x4, with the paper's slip and rewards (B.1)"
-SIZE = 4
-HOLES = (5, 7, 11, 12)
-GOAL = 15
+MAP = ("S...", ".H.H", "...H", "H..G")
 
 
 def frozen_lake(
@@ -19,21 +17,20 @@ def frozen_lake(
 ) -> TabularMDP:
     """The 4 × 4 lake, from the top left to the bottom right corner.
 
-    A move goes where it should with probability 1 − slip and to each side with slip / 2. Rewards are the
+    Actions are up, down, left, right; each goes to either side with probability slip / 2. Rewards are the
     expected ones of the cell entered, so they depend on state and action only. Holes and goal are terminal.
     """
-    n_states, n_actions = SIZE * SIZE, len(MOVES)
-    entry_reward = np.zeros(n_states)
-    entry_reward[list(HOLES)] = hole_reward
-    entry_reward[GOAL] = goal_reward
-    transition = np.zeros((n_states, n_actions, n_states))
-    for state in range(n_states):
-        for action in range(n_actions):
-            left, right = PERPENDICULAR[action]
-            for move, probability in ((action, 1 - slip), (left, slip / 2), (right, slip / 2)):
-                transition[state, action, neighbour(state, move, SIZE, SIZE)] += probability
+    grid = GridMap.of(MAP)
+    entry_reward = np.zeros(len(grid))
+    entry_reward[grid.where("H")] = hole_reward
+    entry_reward[grid.where("G")] = goal_reward
+    transition = np.zeros((len(grid), len(MOVES), len(grid)))
+    for state in range(len(grid)):
+        for action in range(len(MOVES)):
+            for probability, move in slippery(action, slip):
+                transition[state, action, grid.move(state, MOVES[move])] += probability
     return TabularMDP.from_dense(
-        transition, transition @ entry_reward, discount=discount, start=0, terminal=[*HOLES, GOAL]
+        transition, transition @ entry_reward, discount=discount, start=grid.where("S")[0], terminal=grid.where("HG")
     )
 
 

@@ -1,0 +1,5 @@
+"""Shipped models and their cards; loading by name or path, never from the network."""
+
+from mdpfn.weights.store import Model, load_model, load_planner, save_model, shipped_models, weights_hash
+
+__all__ = ["Model", "load_model", "load_planner", "save_model", "shipped_models", "weights_hash"]

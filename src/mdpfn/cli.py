@@ -1,0 +1,95 @@
+"""The `mdpfn` command. Everything heavy is imported inside the commands, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from mdpfn.errors import MdpfnError
+
+
+def train(
+    out: Path,
+    config: str = "paper",
+    resume: Literal["auto", "never"] = "never",
+    steps: int | None = None,
+    minutes: float | None = None,
+) -> None:
+    """Train a network on MDPs from the prior.
+
+    For several processes: torchrun --nproc-per-node 2 -m mdpfn train … (with OMP_NUM_THREADS=1 on a CPU).
+
+    Args:
+        out: Run directory: checkpoints, metrics.jsonl, and the finished model in model/.
+        config: paper, tiny, or a JSON file with fields of TrainingConfig.
+        resume: auto goes on from the newest checkpoint in the run directory if there is one.
+        steps: Gradient steps, instead of the configuration's.
+        minutes: Train for this long instead; the learning rate decays with time.
+    """
+    from dataclasses import replace
+
+    from mdpfn.training.config import load_config
+    from mdpfn.training.loop import train as run
+    from mdpfn.training.loop import write_model
+
+    if steps is not None and minutes is not None:
+        raise MdpfnError("minutes", minutes, "it cannot be given together with --steps", "give one of them")
+    settings = load_config(config)
+    trainer = run(replace(settings, steps=steps) if steps is not None else settings, out, minutes=minutes, resume=resume)
+    if trainer.rank == 0 and trainer.progress >= 1:
+        write_model(trainer, out / "model")
+        print(f"model written to {out / 'model'}")
+
+
+def prior(show: int = 12, out: Path = Path("prior.png"), seed: int = 0) -> None:
+    """Draw a contact sheet of MDPs sampled from the prior: graph, rewards, optimal policy.
+
+    Args:
+        show: How many MDPs to draw.
+        out: The PNG to write.
+        seed: Of the sampler.
+    """
+    import numpy as np
+
+    from mdpfn.prior.paper import sample_mdp
+    from mdpfn.prior.picture import draw_contact_sheet
+
+    if show < 1:
+        raise MdpfnError("show", show, "it must be at least 1", "give the number of MDPs to draw")
+    rng = np.random.default_rng(seed)
+    draw_contact_sheet([sample_mdp(rng) for _ in range(show)], out)
+    print(f"{show} sampled MDPs drawn to {out}")
+
+
+def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> None:
+    """Show a model's card: its configuration, how it was trained, what it measures.
+
+    Args:
+        weights: Name of a shipped model or a model directory; without it, the shipped models are listed.
+    """
+    import json
+
+    from mdpfn.weights import load_model, shipped_models
+
+    if not weights:
+        print("\n".join(shipped_models()) or "no models are shipped with this version")
+        return
+    print(json.dumps(load_model(weights).card, indent=2, ensure_ascii=False))
+
+
+def main() -> None:
+    """Entry point: exit code 2 and one sentence for a user's mistake."""
+    from mdpfn.protocols.commands import leaderboard, reproduce
+
+    commands = {"train": train, "prior": prior, "info": info, "reproduce": reproduce, "leaderboard": leaderboard}
+    try:
+        tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")
+    except MdpfnError as error:
+        print(f"mdpfn: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,29 @@
+"""Where an action leads: Dirichlet rows over a few successors from the pool of a state."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mdpfn.arrays import Ints
+from mdpfn.prior.sizes import log_uniform
+
+SMALLEST_WEIGHT = 1e-8  # a Gamma(0.05) draw can underflow to 0; a support of size O stays one
+
+
+def sample_concentration(rng: np.random.Generator, low: float, high: float) -> float:
+    """α ~ LogUniform(low, high): near-deterministic to diffuse rows (Table 2)."""
+    return log_uniform(rng, low, high)
+
+
+def sample_transition(
+    rng: np.random.Generator, pool: Ints, n_actions: int, outdegree: int, concentration: float
+) -> csr_array:
+    """(S·A, S) rows P(· | s, a) ~ Dirichlet(α 1_O) over a support of size O drawn from the pool of s (A.1)."""
+    n_states, pool_size = pool.shape
+    order = rng.random((n_states, n_actions, pool_size)).argsort(axis=-1)[:, :, :outdegree]
+    support = pool[np.arange(n_states)[:, None, None], order]
+    weight = np.maximum(rng.standard_gamma(concentration, support.shape), SMALLEST_WEIGHT)
+    weight /= weight.sum(axis=-1, keepdims=True)
+    row_start = np.arange(n_states * n_actions + 1) * outdegree
+    return csr_array((weight.reshape(-1), support.reshape(-1), row_start), shape=(n_states * n_actions, n_states))

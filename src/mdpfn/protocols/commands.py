@@ -1,0 +1,73 @@
+"""What `mdpfn reproduce` and `mdpfn leaderboard` do: measure into result files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from mdpfn.agents import AGENTS
+from mdpfn.environments import ENVIRONMENTS
+from mdpfn.errors import MdpfnError
+from mdpfn.protocols import convergence, learning_curves, offline
+from mdpfn.protocols import leaderboard as many_environments
+from mdpfn.protocols.methods import IN_CONTEXT, Method, stored_planner
+
+Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
+
+
+def reproduce(what: Experiment = "all", weights: str = "paper", out: Path = Path("results"), workers: int = 2) -> None:
+    """Rerun the paper's evaluation with these weights: `table` (B.3), `offline` (B.4), `depth` (B.2) or all.
+
+    Valid rows that the result files in `out` have already are kept, so an interrupted run continues where it was.
+    """
+    _positive("workers", workers)
+    planner = stored_planner(weights)
+    command = shlex.join(["mdpfn", "reproduce", what, "--weights", weights])
+    if what in ("table", "all"):
+        protocol = convergence.ConvergenceProtocol()
+        convergence.run(protocol, planner, out / "convergence.csv", command=command, workers=workers)
+    if what in ("offline", "all"):
+        offline.run(offline.OfflineProtocol(), planner, out / "offline.csv", command=command, workers=workers)
+    if what in ("depth", "all"):
+        curves = learning_curves.LearningCurveProtocol()
+        learning_curves.run(curves, planner, out / "learning_curves.csv", command=command, workers=workers)
+
+
+def leaderboard(
+    agents: tuple[str, ...] = (IN_CONTEXT, *AGENTS),
+    environments: tuple[str, ...] = tuple(ENVIRONMENTS),
+    episodes: int = 64,
+    seeds: int = 5,
+    out: Path = Path("results"),
+    workers: int = 2,
+    weights: str = "paper",
+) -> None:
+    """Score agents on environments after 1, 2, 4, … episodes; `weights` are those of the in-context agent.
+
+    Valid rows that the result file in `out` has already are kept, so an interrupted run continues where it was,
+    and in-context agents with other weights stay beside these.
+    """
+    for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
+        _positive(field, value)
+    _known("agents", agents, (IN_CONTEXT, *AGENTS))
+    _known("environments", environments, tuple(ENVIRONMENTS))
+    methods = [Method(name, planner=stored_planner(weights)) if name == IN_CONTEXT else Method(name) for name in agents]
+    words = ["mdpfn", "leaderboard", "--agents", *agents, "--environments", *environments]
+    words += ["--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
+    protocol = many_environments.LeaderboardProtocol(episodes, seeds)
+    many_environments.run(
+        protocol, methods, environments, out / "leaderboard.csv", command=shlex.join(words), workers=workers
+    )
+
+
+def _positive(field: str, value: int) -> None:
+    if value < 1:
+        raise MdpfnError(field, value, "it must be at least 1", "give a larger number")
+
+
+def _known(field: str, names: Iterable[str], known: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            raise MdpfnError(field, repr(name), f"the choice is {', '.join(known)}", "choose among these")

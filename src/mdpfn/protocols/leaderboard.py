@@ -1,0 +1,73 @@
+"""Agents against many environments: exact score of what they would exploit with, after few episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from mdpfn.environments import ENVIRONMENTS, Simulator
+from mdpfn.exact import Scorer
+from mdpfn.protocols.methods import Method
+from mdpfn.protocols.parallel import generator, measure_cells
+from mdpfn.protocols.results import Cell, ResultsFile, Row
+from mdpfn.protocols.rollouts import plans, replan, run_episode
+
+IDENTITY = ("environment", "agent", "weights", "depth")
+MEASURED = ("seed", "episodes", "score")
+
+
+@dataclass(frozen=True)
+class LeaderboardProtocol:
+    """Episodes that each agent has, and seeds over which it repeats them."""
+
+    episodes: int = 64
+    seeds: int = 5
+
+
+def run(
+    protocol: LeaderboardProtocol,
+    methods: Sequence[Method],
+    environments: Sequence[str],
+    path: Path,
+    *,
+    command: str,
+    workers: int,
+) -> None:
+    """Measure every method on every environment into the CSV file at `path`."""
+    cells = [
+        Cell(
+            identity=(environment, *method.identity),
+            settings=protocol,
+            weights_hash=method.weights_hash,
+            measure=partial(measure, protocol, environment, method),
+        )
+        for environment in environments
+        for method in methods
+    ]
+    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="leaderboard")
+
+
+def measure(protocol: LeaderboardProtocol, environment: str, method: Method) -> list[Row]:
+    """One row per seed after 1, 2, 4, … episodes: the score of the plan, random 0 and optimal 1.
+
+    Episodes end in terminal states and are truncated at the environment's horizon. Seeds advance together, so
+    that their plans are one call of the network.
+    """
+    benchmark = ENVIRONMENTS[environment]
+    mdp = benchmark.build()
+    scorer = Scorer(mdp)
+    rngs = [generator("leaderboard", environment, method.name, seed) for seed in range(protocol.seeds)]
+    simulators = [Simulator(mdp, rng) for rng in rngs]
+    make = method.maker(mdp)
+    agents = [make(rng=rng) for rng in rngs]
+    rows: list[list[Row]] = [[] for _ in rngs]
+    for episode in range(1, protocol.episodes + 1):
+        replan(agents)
+        for agent, simulator in zip(agents, simulators, strict=True):
+            run_episode(agent, simulator, benchmark.horizon, terminal_ends=True)
+        if episode & (episode - 1) == 0:
+            for seed, policy in enumerate(plans(agents)):
+                rows[seed].append({"seed": seed, "episodes": episode, "score": scorer(policy)})
+    return [row for of_seed in rows for row in of_seed]

@@ -1,0 +1,66 @@
+"""Training examples: sampled MDPs, their target policies and the statistics the network sees of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from mdpfn.arrays import Floats
+from mdpfn.exploration import explore, sample_budget
+from mdpfn.mdp import MDPBatch
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.packing import Tokens, pack
+from mdpfn.prior.paper import sample_mdp
+from mdpfn.training.config import TrainingConfig
+from mdpfn.training.objective import Loss, policy_loss, target_policy
+
+VALIDATION_STREAM = 2**32 - 1  # no training step reaches this number
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """A batch of MDPs as the network meets them."""
+
+    tokens: Tokens
+    target: Floats  # (pairs,) π*_τ
+
+    def loss(self, network: torch.nn.Module, depth: int | None = None) -> Loss:
+        """The objective on these examples."""
+        logits = network(self.tokens, depth)
+        return policy_loss(logits, self.target, self.tokens.n_states, self.tokens.n_actions)
+
+
+def sample_examples(rng: np.random.Generator, config: TrainingConfig, n_mdps: int) -> Examples:
+    """`n_mdps` fresh examples."""
+    batch = MDPBatch.of([sample_mdp(rng, config.prior) for _ in range(n_mdps)])
+    statistics = explore(rng, batch, sample_budget(rng, n_mdps, *config.budget))
+    return Examples(pack(statistics).to(torch.float32), target_policy(batch, config.target_temperature))
+
+
+def step_rng(config: TrainingConfig, step: int, rank: int) -> np.random.Generator:
+    """The randomness of one step of one process: a run can stop and go on anywhere without a trace."""
+    return np.random.default_rng([config.seed, step, rank])
+
+
+def validation_examples(config: TrainingConfig, chunk: int = 128) -> list[Examples]:
+    """The held-out MDPs of a configuration, the same for every run with its prior and seed."""
+    rng = step_rng(config, VALIDATION_STREAM, 0)
+    sizes = [min(chunk, config.validation_mdps - done) for done in range(0, config.validation_mdps, chunk)]
+    return [sample_examples(rng, config, size) for size in sizes]
+
+
+@torch.no_grad()
+def validate(network: PolicyNetwork, examples: list[Examples]) -> dict[str, float]:
+    """Loss and KL on held-out MDPs, averaged over all their states."""
+    was_training = network.training
+    network.eval()
+    losses = [e.loss(network) for e in examples]
+    network.train(was_training)
+    weight = np.array([e.tokens.n_states.sum() for e in examples], dtype=np.float64)
+    weight /= weight.sum()
+    return {
+        "validation_loss": float(weight @ [float(loss.cross_entropy) for loss in losses]),
+        "validation_kl": float(weight @ [loss.kl for loss in losses]),
+    }

@@ -1,0 +1,114 @@
+"""Everything a training run depends on, as data: two named configurations, or a JSON file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from mdpfn.errors import MdpfnError
+from mdpfn.network.network import NetworkConfig
+from mdpfn.prior.paper import PriorConfig
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The paper's settings (A.3, A.5) unless said otherwise."""
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    prior: PriorConfig = field(default_factory=PriorConfig)
+    budget: tuple[float, float] = (0.1, 10.0)  # mean visits per pair
+    target_temperature: float = 0.2  # τ of the target policy
+    batch_size: int = 128  # MDPs per step, over all processes
+    steps: int = 15_000
+    optimizer: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices of the K tied steps; AdamW for the rest
+    learning_rate: float = 3e-4
+    warmup_steps: int = 500
+    final_learning_rate: float = 0.1  # where the cosine ends, as a fraction
+    weight_decay: float = 0.01
+    gradient_clip: float = 0.5
+    average_decay: float = 0.0  # of the exponential moving average of the weights; 0: none
+    min_depth: int | None = None  # depth uniform in min_depth … network.depth, one draw per step; None: fixed
+    seed: int = 0
+    validation_mdps: int = 512
+    validate_every: int = 250
+    checkpoint_every: int = 250
+
+    def __post_init__(self) -> None:
+        for name, low in (("batch_size", 1), ("steps", 1), ("warmup_steps", 0), ("validation_mdps", 1),
+                          ("validate_every", 1), ("checkpoint_every", 1), ("seed", 0)):  # fmt: skip
+            if getattr(self, name) < low:
+                raise MdpfnError(name, getattr(self, name), f"it must be at least {low}", "correct the configuration")
+        for name in ("target_temperature", "learning_rate", "gradient_clip"):
+            if not getattr(self, name) > 0:
+                raise MdpfnError(name, getattr(self, name), "it must be positive", "correct the configuration")
+        if not 0 <= self.average_decay < 1:
+            raise MdpfnError("average_decay", self.average_decay, "it must lie in [0, 1)", "use a value such as 0.999")
+        if not 0 < self.budget[0] <= self.budget[1]:
+            raise MdpfnError("budget", self.budget, "it must be (low, high) with 0 < low ≤ high", "correct the range")
+        if self.min_depth is not None and not 1 <= self.min_depth <= self.network.depth:
+            limit = f"it must lie in 1 … depth = {self.network.depth}"
+            raise MdpfnError("min_depth", self.min_depth, limit, "lower it or raise the depth")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
+
+
+CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
+    {
+        "paper": TrainingConfig(),
+        "tiny": TrainingConfig(
+            network=NetworkConfig(width=32, n_heads=4, depth=8, dropout=0.0),
+            prior=PriorConfig(n_states=(2, 16)),
+            batch_size=32,
+            steps=600,
+            learning_rate=3e-3,
+            warmup_steps=30,
+            final_learning_rate=0.0,
+            validation_mdps=128,
+            validate_every=100,
+            checkpoint_every=200,
+        ),
+    }
+)
+
+
+def load_config(name_or_path: str) -> TrainingConfig:
+    """A named configuration, or the one a JSON file describes; fields it leaves out keep their defaults."""
+    if name_or_path in CONFIGS:
+        return CONFIGS[name_or_path]
+    path = Path(name_or_path)
+    if not path.is_file():
+        raise MdpfnError("config", repr(name_or_path), f"it must be one of {', '.join(CONFIGS)} or a JSON file", "check it")
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise MdpfnError("config", str(path), f"it must be valid JSON ({error})", "correct the file") from None
+    return from_dict(TrainingConfig, values)
+
+
+def from_dict(kind: type[T], values: object) -> T:
+    """The (nested) dataclass with these values; unknown names are refused."""
+    if not isinstance(values, dict):
+        raise MdpfnError(kind.__name__, repr(values), "it must be a JSON object", "write { … }")
+    hints = get_type_hints(kind)
+    unknown = sorted(set(values) - set(hints))
+    if unknown:
+        raise MdpfnError(kind.__name__, f"given {unknown[0]!r}", f"its fields are {', '.join(hints)}", "correct the name")
+    converted = {}
+    for name, value in values.items():
+        if dataclasses.is_dataclass(hints[name]):
+            value = from_dict(hints[name], value)
+        converted[name] = tuple(value) if isinstance(value, list) else value
+    try:
+        return kind(**converted)
+    except TypeError as error:
+        raise MdpfnError(kind.__name__, values, f"its fields need values of their type ({error})", "correct them") from None
