@@ -10,7 +10,7 @@ from mdpfn.environments.base import Environment
 from mdpfn.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.mdp import TabularMDP
 
-SOURCE = "Osband et al. (2020), Behaviour suite for reinforcement learning, deep sea; Osband et al. (2019), JMLR 20, sec. 4"
+SOURCE = "Osband et al. (2020), Behaviour suite for reinforcement learning, deep sea; Osband et al. (2019), JMLR 20"
 
 
 def deep_sea(depth: int, *, seed: int = 0, discount: float = 0.99) -> TabularMDP:

@@ -9,7 +9,7 @@ from mdpfn.environments.grid import MOVES, GridMap
 from mdpfn.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.mdp import TabularMDP
 
-SOURCE = "Sutton and Barto (2018), Reinforcement Learning, 2nd edition, chapters 3 and 4, with the paper's rewards (B.1)"
+SOURCE = "Sutton and Barto (2018), Reinforcement Learning, 2nd edition, ch. 3 and 4, with the paper's rewards (B.1)"
 
 
 def gridworld(size: int, *, step_reward: float = -1.0, goal_reward: float = 10.0, discount: float = 0.95) -> TabularMDP:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from scipy.sparse import csr_array
-
-from mdpfn.arrays import offsets_of
-from mdpfn.mdp import TabularMDP
-
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import pdtr
+
+from mdpfn.arrays import Floats, offsets_of
+from mdpfn.mdp import TabularMDP
 
 
 class Outcome(NamedTuple):
@@ -45,3 +45,10 @@ def mdp_from_outcomes(
                 rewards.append(weighted / probability)
     transition = csr_array((probabilities, columns, offsets_of(np.array(lengths))), shape=(len(lengths), n_states))
     return TabularMDP.from_sparse(transition, n_actions, outcome_reward=rewards, **rest)
+
+
+def poisson_probabilities(mean: float, largest: int) -> Floats:
+    """(largest + 1,) P(0), …, P(largest) of a Poisson number, all that is larger counted as the largest."""
+    at_most = pdtr(np.arange(largest), mean)
+    probabilities: Floats = np.diff(at_most, prepend=0.0, append=1.0)
+    return probabilities

@@ -29,9 +29,7 @@ def russell_norvig_grid(*, discount: float = 0.99) -> TabularMDP:
         return result
 
     (start,) = grid.where("S")
-    return mdp_from_outcomes(
-        len(grid), len(MOVES), outcomes, discount=discount, start=start, terminal=grid.where("+-")
-    )
+    return mdp_from_outcomes(len(grid), len(MOVES), outcomes, discount=discount, start=start, terminal=grid.where("+-"))
 
 
 def teleport_grid(*, discount: float = 0.9) -> TabularMDP:

@@ -37,9 +37,7 @@ def windy_grid(
         return result
 
     start, goal = (row * n_columns + column for row, column in (START, GOAL))
-    return mdp_from_outcomes(
-        N_ROWS * n_columns, len(moves), outcomes, discount=discount, start=start, terminal=[goal]
-    )
+    return mdp_from_outcomes(N_ROWS * n_columns, len(moves), outcomes, discount=discount, start=start, terminal=[goal])
 
 
 ENVIRONMENTS = [
