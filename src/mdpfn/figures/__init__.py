@@ -1,0 +1,17 @@
+"""Figures and tables, drawn from result files only. Adding a figure: one file, and one line here."""
+
+from pathlib import Path
+
+from mdpfn.figures import leaderboard_curves, leaderboard_heatmap, learning_curves, offline, vi_lcb_sweep
+from mdpfn.figures.data import read
+from mdpfn.figures.tables import tables, update_readme
+
+FIGURES = (learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves)
+
+
+def draw_figures(results: Path = Path("results"), directory: Path = Path("docs/figures")) -> list[Path]:
+    """The files of all figures for which `results` has rows."""
+    return [path for figure in FIGURES if (rows := read(results / figure.CSV)) for path in figure.draw(rows, directory)]
+
+
+__all__ = ["FIGURES", "draw_figures", "tables", "update_readme"]

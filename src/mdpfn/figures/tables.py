@@ -1,0 +1,144 @@
+"""Tables drawn from result files: as Markdown, between the markers of a README, and in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table as RichTable
+
+from mdpfn.errors import MdpfnError
+from mdpfn.figures.data import BENCHMARKS, Row, curve, group, label, read
+from mdpfn.figures.leaderboard import Scores
+
+SOLVED = 0.95  # of the optimal value
+
+PAPER_CONVERGENCE = {
+    "in-context": {"gridworld-3x3": 6, "gridworld-5x5": 6, "frozen-lake": 27},
+    "ucbvi": {"gridworld-3x3": 16, "gridworld-5x5": 53, "frozen-lake": 46},
+    "q-learning": {"gridworld-3x3": 469, "gridworld-5x5": 1205, "frozen-lake": 1014},
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts with a title and a note below."""
+
+    title: str
+    headers: list[str]
+    rows: list[list[str]]
+    note: str
+
+    def markdown(self) -> str:
+        """The table and its note in GitHub's Markdown; the first column is left-aligned."""
+        rule = ["---", *["---:"] * (len(self.headers) - 1)]
+        lines = [f"| {' | '.join(cells)} |" for cells in (self.headers, rule, *self.rows)]
+        return "\n".join([*lines, "", self.note])
+
+    def rich(self) -> RichTable:
+        """The table for a terminal."""
+        table = RichTable(title=self.title, caption=self.note)
+        for i, header in enumerate(self.headers):
+            table.add_column(header, justify="right" if i else "left")
+        for cells in self.rows:
+            table.add_row(*cells)
+        return table
+
+
+def convergence(rows: list[Row]) -> Table:
+    """Median episodes to convergence of every method, beside what the paper reports (B.3)."""
+    cells = group(rows, "environment", "method", "weights")
+    headers, columns = [""], [[label(environment) for environment in BENCHMARKS]]
+    for method, reported in PAPER_CONVERGENCE.items():
+        for weights in sorted({row["weights"] for row in rows if row["method"] == method}):
+            headers.append(label(method, weights))
+            columns.append([_median_episodes(cells.get((name, method, weights), [])) for name in BENCHMARKS])
+        headers.append("reported")
+        columns.append([str(reported[name]) for name in BENCHMARKS])
+    n_seeds = len({row["seed"] for row in rows})
+    note = (
+        f"Median over {n_seeds} seeds of the episodes until the exact score of the greedy policy stays at or above "
+        "0.95 for 8 episodes, beside what the paper reports; (n/m): only n of m seeds got there. UCB-VI and Q-learning "
+        "are told the true range of rewards for their optimistic start, as in the paper; the in-context agent is not."
+    )
+    return Table("Episodes to convergence", headers, [list(cells) for cells in zip(*columns, strict=True)], note)
+
+
+def _median_episodes(rows: list[Row]) -> str:
+    """The median with seeds that never converged as infinitely late."""
+    if not rows:
+        return "–"
+    episodes = [float(row["episodes"] or "inf") for row in rows]
+    reached = sum(np.isfinite(episodes))
+    share = "" if reached == len(rows) else f" ({reached}/{len(rows)})"
+    median = float(np.median(episodes))
+    return f"{median:g}{share}" if np.isfinite(median) else f"never{share}"
+
+
+def offline(rows: list[Row]) -> Table:
+    """Mean score of the recovered policy by size of the data set (B.4)."""
+    shown = [row for row in rows if row["weights"] or row["penalty"] == "0.1"]
+    cells = group(shown, "environment", "method", "weights")
+    sizes = sorted({int(row["transitions"]) for row in shown})
+    body = [
+        [label(environment), label(method, weights), *(f"{score:.2f}" for score in [*means, means.mean()])]
+        for environment in BENCHMARKS
+        for (name, method, weights), of_cell in cells.items()
+        if name == environment
+        for _, means, _ in [curve(of_cell, "transitions")]
+    ]
+    n_seeds = len({row["seed"] for row in shown})
+    note = (
+        f"Mean over {n_seeds} seeds of the exact score after so many uniform-random transitions; VI-LCB with c = 0.1."
+    )
+    return Table("Offline recovery", ["", "", *(str(size) for size in sizes), "mean"], body, note)
+
+
+def leaderboard(rows: list[Row]) -> Table:
+    """Mean clipped score of every agent over all environments, by episodes."""
+    scores = Scores.of(rows)
+    headers = ["agent", *(str(n) for n in scores.episodes), "mean", "solved"]
+    body = [
+        [
+            agent,
+            *(f"{score:.2f}" for score in [*table.mean(axis=(0, 1)), table.mean()]),
+            f"{(table[:, :, -1].mean(axis=1) >= SOLVED).mean():.0%}",
+        ]
+        for agent, table in scores.agents.items()
+    ]
+    n_seeds = min(table.shape[1] for table in scores.agents.values())
+    note = (
+        f"Mean over {len(scores.environments)} environments and {n_seeds} seeds of the exact normalized score of the "
+        f"greedy policy after so many episodes, clipped to 0..1; solved: share of environments with a mean of at least "
+        f"{SOLVED} after {scores.episodes[-1]}."
+    )
+    return Table("Leaderboard", headers, body, note)
+
+
+TABLES: dict[str, Callable[[list[Row]], Table]] = {
+    "convergence": convergence,
+    "offline": offline,
+    "leaderboard": leaderboard,
+}
+
+
+def tables(results: Path) -> dict[str, Table]:
+    """All tables for which there is a result file, by its name without extension."""
+    return {name: make(rows) for name, make in TABLES.items() if (rows := read(results / f"{name}.csv"))}
+
+
+def update_readme(readme: Path, results: Path) -> None:
+    """Put every table between its markers `<!-- results:NAME -->` and `<!-- /results:NAME -->`, if it has them."""
+    text = readme.read_text(encoding="utf-8")
+    for name, table in tables(results).items():
+        start, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
+        if start not in text:
+            continue
+        before, _, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not closed:
+            raise MdpfnError(readme.name, f"without {end}", f"a table that starts at {start} must end", "add it")
+        text = f"{before}{start}\n{table.markdown()}\n{end}{after}"
+    readme.write_text(text, encoding="utf-8")
