@@ -14,7 +14,9 @@ from torch import Tensor
 from mdpfn.network.network import PolicyNetwork
 
 
-def pad_z(dense_z: list[Tensor], n_actions: list[int], max_states: int, max_actions: int) -> tuple[Tensor, Tensor, Tensor]:
+def pad_z(
+    dense_z: list[Tensor], n_actions: list[int], max_states: int, max_actions: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Z (B, S, A, 2 + S) padded with zeros, state mask (B, S) and action mask (B, A)."""
     batch = len(dense_z)
     z = torch.zeros(batch, max_states, max_actions, 2 + max_states, dtype=dense_z[0].dtype)

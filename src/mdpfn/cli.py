@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,21 +29,26 @@ def train(
         config: paper, tiny, or a JSON file with fields of TrainingConfig.
         resume: auto goes on from the newest checkpoint in the run directory if there is one.
         steps: Gradient steps, instead of the configuration's.
-        minutes: Train for this long instead; the learning rate decays with time.
+        minutes: Train for this long in all instead; the learning rate decays with time.
     """
     from dataclasses import replace
 
     from mdpfn.training.config import load_config
     from mdpfn.training.loop import train as run
-    from mdpfn.training.loop import write_model
 
     if steps is not None and minutes is not None:
         raise MdpfnError("minutes", minutes, "it cannot be given together with --steps", "give one of them")
     settings = load_config(config)
-    trainer = run(replace(settings, steps=steps) if steps is not None else settings, out, minutes=minutes, resume=resume)
-    if trainer.rank == 0 and trainer.progress >= 1:
-        write_model(trainer, out / "model")
-        print(f"model written to {out / 'model'}")
+    if steps is not None:
+        settings = replace(settings, steps=steps)
+    trainer = run(settings, out, minutes=minutes, resume=resume)
+    if trainer.rank == 0:
+        finished = trainer.progress >= 1
+        print(
+            f"model written to {out / 'model'}"
+            if finished
+            else f"stopped after {trainer.step} steps; go on with --resume auto"
+        )
 
 
 def prior(show: int = 12, out: Path = Path("prior.png"), seed: int = 0) -> None:
@@ -85,7 +91,13 @@ def main() -> None:
     """Entry point: exit code 2 and one sentence for a user's mistake."""
     from mdpfn.protocols.commands import leaderboard, reproduce
 
-    commands = {"train": train, "prior": prior, "info": info, "reproduce": reproduce, "leaderboard": leaderboard}
+    commands: dict[str, Callable[..., None]] = {
+        "train": train,
+        "prior": prior,
+        "info": info,
+        "reproduce": reproduce,
+        "leaderboard": leaderboard,
+    }
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")
     except MdpfnError as error:

@@ -15,9 +15,7 @@ DENSE_SOLVE_STATES = 128  # up to here a dense linear solve beats a sparse one
 
 def optimal_q(mdp: TabularMDP, tolerance: float = DEFAULT_TOLERANCE) -> Floats:
     """(S, A) Q* of one MDP."""
-    q = value_iteration(
-        mdp.transition, mdp.reward.reshape(-1), mdp.discount, mdp.first_pair, tolerance=tolerance
-    )
+    q = value_iteration(mdp.transition, mdp.reward.reshape(-1), mdp.discount, mdp.first_pair, tolerance=tolerance)
     return q.reshape(mdp.reward.shape)
 
 
@@ -39,9 +37,7 @@ def policy_value(mdp: TabularMDP, policy: Ints | Floats) -> Floats:
     """(S,) V^π = (I − γ P_π)⁻¹ r_π, exactly; π as greedy actions (S,) or probabilities (S, A) (B.3)."""
     probabilities = policy if policy.ndim == 2 else np.eye(mdp.n_actions)[policy]
     pairs = np.arange(mdp.n_states * mdp.n_actions)
-    choose = csr_array(
-        (probabilities.reshape(-1), (pairs // mdp.n_actions, pairs)), shape=(mdp.n_states, len(pairs))
-    )
+    choose = csr_array((probabilities.reshape(-1), (pairs // mdp.n_actions, pairs)), shape=(mdp.n_states, len(pairs)))
     p_pi = choose @ mdp.transition
     r_pi = choose @ mdp.reward.reshape(-1)
     if mdp.n_states <= DENSE_SOLVE_STATES:

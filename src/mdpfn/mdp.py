@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.checks import checked_mask, finite_floats, whole_number
 from mdpfn.errors import MdpfnError
 
 ROW_SUM_TOLERANCE = 1e-6
@@ -42,18 +44,14 @@ class TabularMDP:
     @classmethod
     def from_dense(cls, transition: ArrayLike, reward: ArrayLike, **rest: Any) -> TabularMDP:
         """The MDP with P of shape (S, A, S) and r of shape (S, A) or (S, A, S)."""
-        p = np.asarray(transition, dtype=np.float64)
+        p = finite_floats("transition", transition)
         if p.ndim != 3 or p.shape[0] != p.shape[2] or 0 in p.shape:
-            raise MdpfnError(
-                "transition", f"an array of shape {p.shape}", "the shape must be (S, A, S)", "reshape it"
-            )
+            raise MdpfnError("transition", f"an array of shape {p.shape}", "the shape must be (S, A, S)", "reshape it")
         rows = csr_array(p.reshape(-1, p.shape[2]))
-        r = np.asarray(reward, dtype=np.float64)
+        r = finite_floats("reward", reward)
         if r.shape == p.shape:
             row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-            return cls.from_sparse(
-                rows, p.shape[1], outcome_reward=r.reshape(rows.shape)[row, rows.indices], **rest
-            )
+            return cls.from_sparse(rows, p.shape[1], outcome_reward=r.reshape(rows.shape)[row, rows.indices], **rest)
         return cls.from_sparse(rows, p.shape[1], reward=r, **rest)
 
     @classmethod
@@ -71,15 +69,17 @@ class TabularMDP:
     ) -> TabularMDP:
         """The MDP with P as a (S·A, S) sparse matrix and a reward per pair or per stored transition."""
         p = csr_array(transition, dtype=np.float64)
-        n_states = p.shape[1]
+        n_states, n_actions = p.shape[1], whole_number("n_actions", n_actions, low=1)
         _check_transition(p, n_states, n_actions)
         _check_discount(discount)
-        terminal_mask = _mask("terminal", terminal, n_states)
+        terminal_mask = (
+            np.zeros(n_states, dtype=bool) if terminal is None else checked_mask("terminal", terminal, n_states)
+        )
         start_dist = _distribution(start, n_states)
         n_outcomes = np.diff(p.indptr)
         if outcome_reward is None:
-            per_pair = _finite("reward", np.zeros(p.shape[0]) if reward is None else reward)
-            if per_pair.size != p.shape[0]:
+            per_pair = finite_floats("reward", np.zeros(p.shape[0]) if reward is None else reward)
+            if per_pair.shape not in ((n_states, n_actions), (p.shape[0],)):
                 raise MdpfnError(
                     "reward",
                     f"an array of shape {per_pair.shape}",
@@ -88,17 +88,20 @@ class TabularMDP:
                 )
             outcome = np.repeat(per_pair.reshape(-1), n_outcomes)
         else:
-            outcome = _finite("outcome_reward", outcome_reward).reshape(-1)
+            outcome = finite_floats("outcome_reward", outcome_reward)
+            if outcome.shape != (p.nnz,):
+                raise MdpfnError(
+                    "outcome_reward", f"an array of shape {outcome.shape}", f"the shape must be ({p.nnz},)",
+                    "give one reward per stored transition, in their order",
+                )  # fmt: skip
         if terminal_mask.any():
             p, outcome = _absorb(p, outcome, terminal_mask, n_actions)
             n_outcomes = np.diff(p.indptr)
-        std = np.broadcast_to(_finite("reward_std", reward_std), (n_states, n_actions)).copy()
+        std = _standard_deviation(reward_std, n_states, n_actions)
         std[terminal_mask] = 0.0
         row = np.repeat(np.arange(p.shape[0]), n_outcomes)
-        mean = np.bincount(row, weights=p.data * outcome, minlength=p.shape[0])
-        return cls(
-            p, mean.reshape(n_states, n_actions), float(discount), start_dist, terminal_mask, outcome, std
-        )
+        mean = np.asarray(np.bincount(row, weights=p.data * outcome, minlength=p.shape[0]), dtype=np.float64)
+        return cls(p, mean.reshape(n_states, n_actions), float(discount), start_dist, terminal_mask, outcome, std)
 
     @classmethod
     def unchecked(cls, transition: csr_array, reward: Floats, discount: float) -> TabularMDP:
@@ -192,7 +195,7 @@ class MDPBatch:
 
 
 def _check_transition(p: csr_array, n_states: int, n_actions: int) -> None:
-    if n_actions < 1 or p.shape[0] != n_states * n_actions:
+    if p.shape[0] != n_states * n_actions:
         raise MdpfnError(
             "transition", f"a {p.shape[0]} × {n_states} matrix", f"it needs S·A = {n_states} × {n_actions} rows",
             "give one row per state and action, ordered by state",
@@ -210,41 +213,28 @@ def _check_transition(p: csr_array, n_states: int, n_actions: int) -> None:
 
 
 def _check_discount(discount: float) -> None:
-    if not 0 <= discount < 1:
-        raise MdpfnError("discount", discount, "it must lie in [0, 1)", "use a value such as 0.95")
+    if not (isinstance(discount, Real) and 0 <= discount < 1):
+        raise MdpfnError("discount", repr(discount), "it must lie in [0, 1)", "use a value such as 0.95")
 
 
-def _finite(field: str, values: ArrayLike) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
+def _standard_deviation(values: ArrayLike | float, n_states: int, n_actions: int) -> Floats:
+    """(n_states, n_actions) standard deviations from one for all or one per pair."""
+    std = finite_floats("reward_std", values)
+    if std.shape not in ((), (n_states, n_actions)):
         raise MdpfnError(
-            field, f"{array[~np.isfinite(array)][0]} in an entry", "every entry must be finite", "replace it"
-        )
-    return array
-
-
-def _mask(field: str, values: ArrayLike | None, n_states: int) -> Bools:
-    """(n_states,) mask from a mask or a list of state ids."""
-    if values is None:
-        return np.zeros(n_states, dtype=bool)
-    array = np.asarray(values)
-    if array.dtype == bool and array.shape == (n_states,):
-        return array.copy()
-    ids = array.astype(np.int64).reshape(-1)
-    if array.dtype == bool or (ids != array.reshape(-1)).any() or ((ids < 0) | (ids >= n_states)).any():
-        raise MdpfnError(
-            field, array.tolist(), f"it must be a mask of {n_states} states or ids below {n_states}", "correct it"
-        )
-    mask = np.zeros(n_states, dtype=bool)
-    mask[ids] = True
-    return mask
+            "reward_std", f"an array of shape {std.shape}", f"the shape must be (S, A) = ({n_states}, {n_actions})",
+            "give one number for all pairs or one per pair",
+        )  # fmt: skip
+    if (std < 0).any():
+        raise MdpfnError("reward_std", f"{std.min()} in an entry", "it must not be negative", "correct that entry")
+    return np.broadcast_to(std, (n_states, n_actions)).copy()
 
 
 def _distribution(start: ArrayLike | int, n_states: int) -> Floats:
     """(n_states,) distribution from a distribution or one state id."""
     if np.ndim(start) == 0:
-        return _mask("start", np.atleast_1d(np.asarray(start)), n_states).astype(np.float64)
-    dist = _finite("start", start)
+        return checked_mask("start", start, n_states).astype(np.float64)
+    dist = finite_floats("start", start)
     if dist.shape != (n_states,) or (dist < 0).any() or abs(dist.sum() - 1) > ROW_SUM_TOLERANCE:
         raise MdpfnError(
             "start", f"an array of shape {dist.shape} and sum {dist.sum():.6g}",

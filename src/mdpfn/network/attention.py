@@ -9,10 +9,10 @@ from torch import Tensor
 def successor_attention(
     query: Tensor, key: Tensor, value: Tensor, edge_pair: Tensor, edge_state: Tensor, edge_bias: Tensor, n_heads: int
 ) -> Tensor:
-    """(pairs, d) concat_i Σ_s' softmax_s'(α⁽ⁱ⁾_sa) v⁽ⁱ⁾_s', the heads side by side.
+    """(pairs, d) m⁽ⁱ⁾_sa = Σ_s' softmax_s'(α⁽ⁱ⁾_sa) v⁽ⁱ⁾_s' for every head i, the heads side by side.
 
-    α⁽ⁱ⁾_sa(s') = ⟨q⁽ⁱ⁾_sa, k⁽ⁱ⁾_s'⟩ + bias, where the bias holds β log P̂(s' | s, a) (equation 2) and the query
-    is already divided by √d_h. Successors without an edge have P̂ = 0, so their weight is exactly 0.
+    α⁽ⁱ⁾_sa(s') = ⟨q⁽ⁱ⁾_sa, k⁽ⁱ⁾_s'⟩ / √d_h + β log P̂(s' | s, a) (equation 2), where the query comes already divided by
+    √d_h and `edge_bias` holds the second term. Successors without an edge have P̂ = 0: their weight is exactly 0.
     """
     n_pairs, width = query.shape
     heads = (-1, n_heads, width // n_heads)

@@ -10,11 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mdpfn.checks import check_types, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.network.attention import successor_attention
 from mdpfn.network.packing import N_PAIR_FEATURES, Tokens
 
-Step: TypeAlias = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
+Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -28,22 +29,15 @@ class NetworkConfig:
     dropout: float = 0.05
 
     def __post_init__(self) -> None:
+        check_types(self)
+        for field, low in (("width", 1), ("n_heads", 1), ("depth", 0)):
+            whole_number(field, getattr(self, field), low)
         if self.width % self.n_heads:
             raise MdpfnError(
                 "width", self.width, f"it must be divisible by n_heads = {self.n_heads}", "change one of them"
             )
-        for field, value in (("width", self.width), ("n_heads", self.n_heads)):
-            if value < 1:
-                raise MdpfnError(field, value, "it must be at least 1", "give a positive size")
-        check_depth(self.depth)
         if not 0 <= self.dropout < 1:
             raise MdpfnError("dropout", self.dropout, "it must lie in [0, 1)", "use a value such as 0.05")
-
-
-def check_depth(depth: int) -> None:
-    """Refuse a number of propagation steps that cannot be run."""
-    if depth < 0:
-        raise MdpfnError("depth", depth, "it must not be negative", "give the number of propagation steps")
 
 
 class MLP(nn.Module):
@@ -69,8 +63,8 @@ class MLP(nn.Module):
 class PolicyNetwork(nn.Module):
     """Statistics in, policy logits out; equivariant to renaming states and actions.
 
-    W [a; b] = W_a a + W_b b, so every layer that reads a concatenation is applied piece by piece: the piece
-    that reads the constant encoding e_sa runs once instead of K times, and W_m W_o is a single matrix.
+    W [a; b] = W_a a + W_b b, so a layer that reads a concatenation is applied piece by piece: what reads the
+    constant encoding e_sa runs once instead of K times, and W_m W_o is a single matrix.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -91,84 +85,62 @@ class PolicyNetwork(nn.Module):
 
     def forward(self, tokens: Tokens, depth: int | None = None, transition_bias: float | None = None) -> Tensor:
         """(pairs,) policy logits u(s, a) of every pair of every MDP, MDP after MDP, state after state."""
-        depth = self.config.depth if depth is None else depth
-        check_depth(depth)
+        depth = whole_number("depth", self.config.depth if depth is None else depth, low=0)
         beta = self.config.transition_bias if transition_bias is None else transition_bias
+        if not -torch.inf < beta < torch.inf:
+            raise MdpfnError("transition_bias", beta, "it must be finite", "use a value such as 1")
 
-        settled_code = self.encoder(tokens.settled_features)  # e_sa
-        attending_code = self.encoder(tokens.attending_features)
-        states = self.state_init(mean_over_actions(settled_code, attending_code, tokens))  # h_s⁽⁰⁾
-        settled, attending = settled_code, attending_code  # h_sa⁽⁰⁾ = e_sa
-
-        step = self._propagation(settled_code, attending_code, tokens, beta)
+        code = self.encoder(tokens.pair_features)  # e_sa
+        states = self.state_init(mean_over_actions(code, tokens))  # h_s⁽⁰⁾
+        pairs = code  # h_sa⁽⁰⁾ = e_sa
+        step = self._propagation(code, tokens, beta)
         for _ in range(depth):
-            states, settled, attending = step(states, settled, attending)
-        return self._readout(states, settled, attending, settled_code, attending_code, tokens)
+            states, pairs = step(states, pairs)
+        return self._readout(states, pairs, code, tokens)
 
-    def _propagation(self, settled_code: Tensor, attending_code: Tensor, tokens: Tokens, beta: float) -> Step:
-        """One propagation step as a function, with all that does not change over the K steps done here."""
-        d = self.config.width
+    def _propagation(self, code: Tensor, tokens: Tokens, beta: float) -> Step:
+        """One step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ as a function; all that does not change over the K steps is done here."""
+        d, n_settled = self.config.width, len(tokens.settled_successor)
         scale = (d // self.config.n_heads) ** -0.5
-        query_h, query_e = (self.query.weight * scale).split(d, dim=1)
-        update_h, update_m, update_e = self.pair_update.hidden.weight.split(d, dim=1)
-        state_h, state_mean = self.state_update.hidden.weight.split(d, dim=1)
-        message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
-        update_bias = self.pair_update.hidden.bias + update_m @ self.output.bias
+        query_h, query_e = torch.split(self.query.weight * scale, d, dim=1)
+        update_h, update_m, update_e = torch.split(self.pair_update.hidden.weight, d, dim=1)
+        state_h, state_mean = torch.split(self.state_update.hidden.weight, d, dim=1)
 
-        settled_constant = F.linear(settled_code, update_e, update_bias)
-        attending_constant = torch.cat(
-            [
-                F.linear(attending_code, update_e, update_bias),
-                F.linear(attending_code, query_e, self.query.bias * scale),
-            ],
-            dim=1,
+        message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
+        pair_constant = F.linear(code, update_e, self.pair_update.hidden.bias + update_m @ self.output.bias)
+        query_constant = F.linear(code[n_settled:], query_e, self.query.bias * scale)
+        # A settled pair attends to one state only, so W_m W_o v is computed for every state and looked up.
+        state_weight = torch.cat([self.key.weight, self.value.weight, message @ self.value.weight, state_h])
+        state_bias = torch.cat(
+            [self.key.bias, self.value.bias, message @ self.value.bias, self.state_update.hidden.bias]
         )
-        attending_weight = torch.cat([update_h, query_h]).T
-        # A settled pair attends to one state only, so W_m W_o v_s' is computed per state and looked up.
-        state_weight = torch.cat([self.key.weight, self.value.weight, state_h, message @ self.value.weight])
-        state_bias = torch.cat([self.key.bias, self.value.bias, self.state_update.hidden.bias, message @ self.value.bias])
         edge_bias = beta * tokens.edge_log_prob + tokens.edge_log_multiplicity
 
-        def step(states: Tensor, settled: Tensor, attending: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            key, value, state_hidden, state_message = F.linear(states, state_weight, state_bias).split(d, dim=1)
-
-            settled_hidden = torch.addmm(settled_constant, settled, update_h.T)
-            settled_hidden = settled_hidden + state_message.index_select(0, tokens.settled_successor)
-            hidden, query = torch.addmm(attending_constant, attending, attending_weight).split(d, dim=1)
+        def step(states: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+            key, value, settled, state_hidden = torch.split(F.linear(states, state_weight, state_bias), d, dim=1)
+            query = torch.addmm(query_constant, pairs[n_settled:], query_h.T)
             attended = successor_attention(
                 query, key, value, tokens.edge_pair, tokens.edge_state, edge_bias, self.config.n_heads
             )
-            attending_hidden = torch.addmm(hidden, attended, message.T)
-
-            settled = self.pair_norm(settled + self.pair_update.finish(settled_hidden))
-            attending = self.pair_norm(attending + self.pair_update.finish(attending_hidden))
-            mean = mean_over_actions(settled, attending, tokens)
-            state_hidden = torch.addmm(state_hidden, mean, state_mean.T)
+            messages = torch.cat([settled.index_select(0, tokens.settled_successor), attended @ message.T])
+            pair_hidden = torch.addmm(pair_constant, pairs, update_h.T) + messages
+            pairs = self.pair_norm(pairs + self.pair_update.finish(pair_hidden))
+            state_hidden = torch.addmm(state_hidden, mean_over_actions(pairs, tokens), state_mean.T)
             states = self.state_norm(states + self.state_update.finish(state_hidden))
-            return states, settled, attending
+            return states, pairs
 
         return step
 
-    def _readout(
-        self,
-        states: Tensor,
-        settled: Tensor,
-        attending: Tensor,
-        settled_code: Tensor,
-        attending_code: Tensor,
-        tokens: Tokens,
-    ) -> Tensor:
+    def _readout(self, states: Tensor, pairs: Tensor, code: Tensor, tokens: Tokens) -> Tensor:
         """(pairs,) φ_head([h_s; h_sa; e_sa]), computed once per distinct row and looked up for every pair."""
-        head_s, head_sa, head_e = self.head.hidden.weight.split(self.config.width, dim=1)
+        head_s, head_sa, head_e = torch.split(self.head.hidden.weight, self.config.width, dim=1)
         of_state = F.linear(states, head_s, self.head.hidden.bias)
-        of_settled = F.linear(settled, head_sa) + F.linear(settled_code, head_e)
-        of_attending = F.linear(attending, head_sa) + F.linear(attending_code, head_e)
+        of_pair = F.linear(pairs, head_sa) + F.linear(code, head_e)
         n_blank = len(tokens.n_states)
-        of_visited, of_blank = of_attending.split([len(of_attending) - n_blank, n_blank])
+        of_visited, of_blank = of_pair[:-n_blank], of_pair[-n_blank:]
         rows = torch.cat(
             [
-                of_settled + of_state.index_select(0, tokens.settled_state),
-                of_visited + of_state.index_select(0, tokens.attending_state),
+                of_visited + of_state.index_select(0, tokens.pair_state),
                 of_blank.index_select(0, tokens.state_mdp) + of_state,
             ]
         )
@@ -176,11 +148,10 @@ class PolicyNetwork(nn.Module):
         return logits
 
 
-def mean_over_actions(settled: Tensor, attending: Tensor, tokens: Tokens) -> Tensor:
+def mean_over_actions(pairs: Tensor, tokens: Tokens) -> Tensor:
     """(states, d) 1/|A| Σ_a h_sa of every state token."""
     n_blank = len(tokens.n_states)
-    visited, blank = attending.split([len(attending) - n_blank, n_blank])
-    total = settled.new_zeros(len(tokens.state_mdp), settled.shape[1])
-    total = total.index_add(0, tokens.settled_state, settled).index_add(0, tokens.attending_state, visited)
+    visited, blank = torch.split(pairs, [len(pairs) - n_blank, n_blank])
+    total = pairs.new_zeros(len(tokens.state_mdp), pairs.shape[1]).index_add(0, tokens.pair_state, visited)
     unvisited = tokens.blank_weight[:, None] * blank.index_select(0, tokens.state_mdp)
     return torch.addcmul(unvisited, total, tokens.visited_weight[:, None])

@@ -29,16 +29,13 @@ class Tokens:
     """Everything a forward pass reads. Token orders:
 
     - states: active ones (some pair visited), then one blank state per MDP;
-    - settled pairs;
-    - attending pairs: visited ones, then one blank pair per MDP.
+    - pairs: settled ones, then attending ones, the last of which are one blank pair per MDP.
     """
 
-    settled_features: Tensor  # (settled, 2)
-    attending_features: Tensor  # (attending, 2)
+    pair_features: Tensor  # (pairs, 2) log(1 + N), normalized r̂
     settled_successor: Tensor  # (settled,) state token of the only successor
-    settled_state: Tensor  # (settled,) state token the pair belongs to
-    attending_state: Tensor  # (attending − B,) the same; a blank pair belongs to no single state
-    edge_pair: Tensor  # (edges,) attending pair token …
+    pair_state: Tensor  # (pairs − B,) state token a visited pair belongs to; a blank pair has no single one
+    edge_pair: Tensor  # (edges,) attending pair, counted from the first attending one …
     edge_state: Tensor  # (edges,) … and a state token it attends to
     edge_log_prob: Tensor  # (edges,) log P̂(s' | s, a)
     edge_log_multiplicity: Tensor  # (edges,) log of how many states the state token stands for
@@ -77,34 +74,35 @@ def pack(z: StatisticsBatch) -> Tokens:
     successor[is_blank] = len(active) + z.pair_mdp[z.transition_row[is_blank]]
 
     settled = z.n_successors == 1
-    attending_visited = np.flatnonzero(~settled)
-    n_attending = len(attending_visited)
-    features = np.stack([np.log1p(z.n_visits), z.normalized_reward], axis=1)
-    attending_token = np.cumsum(~settled) - 1
-    in_attending = ~settled[z.transition_row]
+    order = np.concatenate([np.flatnonzero(settled), np.flatnonzero(~settled)])  # visited pairs as tokens
+    n_settled = int(settled.sum())
+    n_attending = len(z.pair) - n_settled  # visited ones; the blank pair of MDP m follows as n_attending + m
+    features = np.zeros((len(z.pair) + n_mdps, N_PAIR_FEATURES))
+    features[: len(z.pair)] = np.stack([np.log1p(z.n_visits), z.normalized_reward], axis=1)[order]
 
     # A blank pair attends uniformly to all states of its MDP: the active ones, and the blank token for the rest.
-    has_blank_states = np.flatnonzero(n_blank_states > 0)
-    edge_pair = [attending_token[z.transition_row[in_attending]], n_attending + active_mdp, n_attending + has_blank_states]
-    edge_state = [successor[in_attending], np.arange(len(active)), len(active) + has_blank_states]
+    observed = ~settled[z.transition_row]
+    with_blank = np.flatnonzero(n_blank_states > 0)
+    attending_token = np.cumsum(~settled) - 1
+    edge_pair = [attending_token[z.transition_row[observed]], n_attending + active_mdp, n_attending + with_blank]
+    edge_state = [successor[observed], np.arange(len(active)), len(active) + with_blank]
     log_uniform = -np.log(z.n_states)
-    edge_log_prob = [np.log(z.successor_probs[in_attending]), log_uniform[active_mdp], log_uniform[has_blank_states]]
-    log_multiplicity = np.concatenate([np.zeros(int(in_attending.sum()) + len(active)), np.log(n_blank_states[has_blank_states])])
+    edge_log_prob = [np.log(z.successor_probs[observed]), log_uniform[active_mdp], log_uniform[with_blank]]
+    edge_log_multiplicity = np.zeros(sum(len(e) for e in edge_pair))
+    edge_log_multiplicity[-len(with_blank) or len(edge_log_multiplicity) :] = np.log(n_blank_states[with_blank])
 
     return Tokens(
-        settled_features=_floats(features[settled]),
-        attending_features=_floats(np.concatenate([features[attending_visited], np.zeros((n_mdps, N_PAIR_FEATURES))])),
-        settled_successor=_ints(successor[settled[z.transition_row]]),
-        settled_state=_ints(visited_state[settled]),
-        attending_state=_ints(visited_state[attending_visited]),
+        pair_features=_floats(features),
+        settled_successor=_ints(successor[~observed]),
+        pair_state=_ints(visited_state[order]),
         edge_pair=_ints(np.concatenate(edge_pair)),
         edge_state=_ints(np.concatenate(edge_state)),
         edge_log_prob=_floats(np.concatenate(edge_log_prob)),
-        edge_log_multiplicity=_floats(log_multiplicity),
+        edge_log_multiplicity=_floats(edge_log_multiplicity),
         state_mdp=_ints(state_mdp),
         visited_weight=_floats(1 / state_actions),
         blank_weight=_floats(n_blank_actions / state_actions),
-        logit_row=_ints(_logit_rows(z, active - state_start[active_mdp], active_mdp, settled)),
+        logit_row=_ints(_logit_rows(z, order, active - state_start[active_mdp], active_mdp)),
         n_states=z.n_states,
         n_actions=z.n_actions,
     )
@@ -118,19 +116,17 @@ def _state_token(state: Ints, active: Ints) -> Ints:
     return np.where(active[position] == state, position, -1)
 
 
-def _logit_rows(z: StatisticsBatch, active: Ints, active_mdp: Ints, settled: np.ndarray) -> Ints:
-    """(pairs,) readout row of every pair: settled, attending, then a blank action of each state token."""
+def _logit_rows(z: StatisticsBatch, order: Ints, active: Ints, active_mdp: Ints) -> Ints:
+    """(pairs,) readout row of every pair: the visited ones as tokens, then a blank action of each state token."""
     n_visited, n_active = len(z.pair), len(active)
     pair_start = offsets_of(z.n_states * z.n_actions)
-    blank_state_row = n_visited + n_active + np.arange(len(z))
-    rows = np.repeat(blank_state_row, z.n_states * z.n_actions)
-    width = z.n_actions[active_mdp]
-    first = pair_start[active_mdp] + active * width
-    for action in range(int(width.max(initial=0))):
-        has = action < width
-        rows[first[has] + action] = (n_visited + np.arange(n_active))[has]
-    visited_row = np.where(settled, np.cumsum(settled) - 1, settled.sum() + np.cumsum(~settled) - 1)
-    rows[pair_start[z.pair_mdp] + z.pair] = visited_row
+    rows = np.repeat(n_visited + n_active + np.arange(len(z)), z.n_states * z.n_actions)
+    n_actions = z.n_actions[active_mdp]
+    first = pair_start[active_mdp] + active * n_actions
+    for action in range(int(n_actions.max(initial=0))):
+        has = action < n_actions
+        rows[first[has] + action] = n_visited + np.flatnonzero(has)
+    rows[(pair_start[z.pair_mdp] + z.pair)[order]] = np.arange(n_visited)
     return rows
 
 

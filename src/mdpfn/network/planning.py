@@ -25,5 +25,3 @@ def plan_logits(
     shapes = zip(statistics.n_states, statistics.n_actions, strict=True)
     logits: list[Floats] = [flat[a:b].reshape(shape) for a, b, shape in zip(starts, starts[1:], shapes, strict=False)]
     return logits
-
-

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.mdp import TabularMDP
 from mdpfn.prior.geometry import sample_geometry, sample_neighbours
@@ -25,6 +26,7 @@ class PriorConfig:
     concentration: tuple[float, float] = (0.05, 5.0)
 
     def __post_init__(self) -> None:
+        check_types(self)
         for field in ("n_states", "n_actions", "concentration"):
             low, high = getattr(self, field)
             if not 0 < low <= high:

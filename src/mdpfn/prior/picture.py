@@ -71,7 +71,18 @@ def _draw(axis: Axes, mdp: TabularMDP) -> None:
             zorder=2,
         )
     top = np.abs(value).max() or 1.0
-    axis.scatter(*place.T, c=value / top, cmap="cividis", vmin=-1, vmax=1, s=45, edgecolors="black", linewidths=0.6, zorder=3)
+    axis.scatter(
+        place[:, 0],
+        place[:, 1],
+        c=value / top,
+        cmap="cividis",
+        vmin=-1,
+        vmax=1,
+        s=45,
+        edgecolors="black",
+        linewidths=0.6,
+        zorder=3,
+    )
     axis.set_title(f"{mdp.n_states} states, {mdp.n_actions} actions", fontsize=9)
     axis.set_xticks([])
     axis.set_yticks([])
@@ -97,7 +108,8 @@ def _layout(mdp: TabularMDP) -> Floats:
     distance = np.where(np.isfinite(distance), distance, apart)
     centre = np.eye(n) - 1 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ distance**2 @ centre)
-    place = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
+    place = np.zeros((n, 2))
+    place[:, : min(n, 2)] = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
     jitter = np.random.default_rng(0).normal(scale=0.06 * np.ptp(place) + 1e-3, size=place.shape)
     spread: Floats = place + jitter  # states at equal distances from all others would hide each other
     return spread
