@@ -17,3 +17,8 @@ def offsets_of(lengths: Ints) -> Ints:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def sums_by(group: Ints, values: Floats, n: int = 0) -> Floats:
+    """(at least n,) sum of the values in each group."""
+    return np.asarray(np.bincount(group, weights=values, minlength=n), dtype=np.float64)

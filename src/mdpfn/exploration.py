@@ -44,5 +44,6 @@ def explore(rng: np.random.Generator, batch: MDPBatch, budget: Floats) -> Statis
         n_successors=seen.sum(axis=1),
         successor=successor[seen] - state_start[np.repeat(mdp, seen.sum(axis=1))],
         transition_count=counts[seen].astype(np.float64),
+        n_terminated=np.zeros(int(seen.sum())),
         reward_scale=batch.reward_scale,
     )

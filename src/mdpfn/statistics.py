@@ -8,15 +8,21 @@ so memory grows with distinct transitions, not with |S|².
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from numbers import Integral, Real
+from operator import index
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
+from mdpfn.checks import checked_ids, checked_mask, finite_floats, whole_number
 from mdpfn.errors import MdpfnError
+
+DENSE_KEYS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +38,7 @@ class StatisticsBatch:
     n_successors: Ints  # (visited,) distinct successors, whose entries lie one pair after the other
     successor: Ints  # (observed,) s'
     transition_count: Floats  # (observed,) N(s, a, s')
+    n_terminated: Floats  # (observed,) how many of them ended their episode for good
     reward_scale: Floats  # (B,) what rewards are divided by; observed at use, ρ in training
 
     def __len__(self) -> int:
@@ -91,25 +98,31 @@ class Statistics:
     """What was observed of one MDP. `update` costs O(1); everything else reads.
 
     `reward_scale` is the largest |reward| observed so far (the paper's running maximum), 1 before
-    the first non-zero reward. `terminal` holds the states in which an episode was seen to terminate.
+    the first non-zero reward. `terminal` holds the states in which an episode was seen to terminate. An episode
+    may also go on from such a state (in Blackjack it does), so every transition counts how often it terminated.
     """
 
     def __init__(self, n_states: int, n_actions: int) -> None:
-        self.n_states = _positive("n_states", n_states)
-        self.n_actions = _positive("n_actions", n_actions)
+        self.n_states = whole_number("n_states", n_states, low=1)
+        self.n_actions = whole_number("n_actions", n_actions, low=1)
         self.terminal: set[int] = set()
         self.reward_min, self.reward_max = np.inf, -np.inf
         self.n_transitions = 0
         self._reward_sum: dict[int, float] = {}
         self._successors: dict[int, dict[int, float]] = {}
+        self._terminated: dict[int, dict[int, float]] = {}  # the same, of transitions that ended their episode
         self._arrays: StatisticsBatch | None = None
 
     def update(self, state: int, action: int, reward: float, next_state: int, terminated: bool = False) -> None:
         """Record one transition. `terminated` says that nothing can be earned after `next_state`."""
+        try:
+            state, action, next_state = index(state), index(action), index(next_state)
+        except TypeError:
+            raise self._bad_id(state, action, next_state) from None
         if not (0 <= state < self.n_states and 0 <= next_state < self.n_states and 0 <= action < self.n_actions):
-            raise self._out_of_range(state, action, next_state)
-        if not -np.inf < reward < np.inf:
-            raise MdpfnError("reward", reward, "it must be finite", "drop or repair that transition")
+            raise self._bad_id(state, action, next_state)
+        if not (isinstance(reward, Real) and -np.inf < reward < np.inf):
+            raise MdpfnError("reward", repr(reward), "it must be finite", "drop or repair that transition")
         pair = state * self.n_actions + action
         successors = self._successors.get(pair)
         if successors is None:
@@ -119,6 +132,8 @@ class Statistics:
         self._reward_sum[pair] += reward
         self._note_reward(reward, reward)
         if terminated:
+            ended = self._terminated.setdefault(pair, {})
+            ended[next_state] = ended.get(next_state, 0) + 1
             self.terminal.add(next_state)
         self.n_transitions += 1
         self._arrays = None
@@ -132,58 +147,51 @@ class Statistics:
         terminated: ArrayLike | None = None,
     ) -> None:
         """Record many transitions at once, at a fixed cost per distinct (s, a, s')."""
-        s, a = _ids("states", states, self.n_states), _ids("actions", actions, self.n_actions)
-        t = _ids("next_states", next_states, self.n_states)
-        r = np.asarray(rewards, dtype=np.float64).reshape(-1)
-        if not len(s) == len(a) == len(r) == len(t):
-            lengths = f"of lengths {len(s)}, {len(a)}, {len(r)}, {len(t)}"
-            raise MdpfnError("the columns", lengths, "all must be equally long", "give one value per transition")
-        if not np.isfinite(r).all():
-            bad = r[~np.isfinite(r)][0]
-            raise MdpfnError("rewards", f"{bad} in an entry", "every reward must be finite", "drop that transition")
+        s, a = checked_ids("states", states, self.n_states), checked_ids("actions", actions, self.n_actions)
+        t = checked_ids("next_states", next_states, self.n_states)
+        r = finite_floats("rewards", rewards).reshape(-1)
+        ends = np.zeros(len(s), bool) if terminated is None else np.asarray(terminated, dtype=bool).reshape(-1)
+        for field, column in (("actions", a), ("rewards", r), ("next_states", t), ("terminated", ends)):
+            if len(column) != len(s):
+                limit = f"there are {len(s)} states"
+                raise MdpfnError(field, f"of length {len(column)}", limit, "give one value per transition")
         if len(s) == 0:
             return
         pair = s * self.n_actions + a
-        triple, count = np.unique(pair * self.n_states + t, return_counts=True)
-        visited, where = np.unique(pair, return_inverse=True)
-        sums = np.bincount(where, weights=r)
-        self._add(triple // self.n_states, triple % self.n_states, count, visited, sums)
+        triple, (count, ended) = _totals(pair * self.n_states + t, np.ones(len(s)), ends.astype(np.float64))
+        visited, (sums,) = _totals(pair, r)
+        self._add(triple // self.n_states, triple % self.n_states, count, ended, visited, sums)
         self._note_reward(float(r.min()), float(r.max()))
-        if terminated is not None:
-            self.terminal.update(np.unique(t[np.asarray(terminated, dtype=bool).reshape(-1)]).tolist())
 
     @classmethod
-    def from_counts(
-        cls, counts: ArrayLike, reward_sums: ArrayLike, terminal: ArrayLike | None = None
-    ) -> Statistics:
+    def from_counts(cls, counts: ArrayLike, reward_sums: ArrayLike, terminal: ArrayLike | None = None) -> Statistics:
         """Statistics from N(s, a, s') (S, A, S) and Σ r (S, A); `terminal` a mask or ids of states.
 
         The single rewards are unknown here, so the largest |mean reward| stands in for `reward_scale`.
         """
-        n = np.asarray(counts, dtype=np.float64)
-        sums = np.asarray(reward_sums, dtype=np.float64)
-        if n.ndim != 3 or n.shape[0] != n.shape[2] or sums.shape != n.shape[:2]:
-            shapes = f"of shapes {n.shape} and {sums.shape}"
-            raise MdpfnError("counts and reward_sums", shapes, "they must be (S, A, S) and (S, A)", "reshape them")
-        if not np.isfinite(n).all() or (n < 0).any() or (n != np.floor(n)).any():
-            bad = n[~(np.isfinite(n) & (n >= 0) & (n == np.floor(n)))][0]
+        n = finite_floats("counts", counts)
+        sums = finite_floats("reward_sums", reward_sums)
+        if n.ndim != 3 or n.shape[0] != n.shape[2]:
+            raise MdpfnError("counts", f"an array of shape {n.shape}", "the shape must be (S, A, S)", "reshape it")
+        if sums.shape != n.shape[:2]:
+            limit = f"the shape must be (S, A) = {n.shape[:2]}"
+            raise MdpfnError("reward_sums", f"an array of shape {sums.shape}", limit, "give one sum per pair")
+        if (n < 0).any() or (n != np.floor(n)).any():
+            bad = n[(n < 0) | (n != np.floor(n))][0]
             raise MdpfnError("counts", f"{bad} in an entry", "counts are whole and not negative", "correct it")
-        if not np.isfinite(sums).all():
-            raise MdpfnError("reward_sums", "not finite in an entry", "every sum must be finite", "correct it")
         visits = n.sum(-1)
         if (sums[visits == 0] != 0).any():
             raise MdpfnError("reward_sums", "not 0 for an unvisited pair", "reward needs a visit", "check the counts")
         result = cls(n.shape[0], n.shape[1])
         pair, successor = np.nonzero(n.reshape(-1, n.shape[2]))
         visited = np.unique(pair)
-        result._add(pair, successor, n.reshape(-1, n.shape[2])[pair, successor], visited, sums.reshape(-1)[visited])
+        count = n.reshape(-1, n.shape[2])[pair, successor]
+        mask = checked_mask("terminal", [] if terminal is None else terminal, result.n_states)
+        result._add(pair, successor, count, count * mask[successor], visited, sums.reshape(-1)[visited])
         if len(visited):
             means = (sums.reshape(-1) / np.maximum(visits.reshape(-1), 1))[visited]
             result._note_reward(float(means.min()), float(means.max()))
-        if terminal is not None:
-            flags = np.asarray(terminal)
-            ids = np.flatnonzero(flags) if flags.dtype == bool else _ids("terminal", flags, result.n_states)
-            result.terminal.update(ids.tolist())
+        result.terminal.update(np.flatnonzero(mask).tolist())
         return result
 
     @classmethod
@@ -200,9 +208,17 @@ class Statistics:
     ) -> Statistics:
         """Statistics of logged transitions; sizes default to the largest id seen plus one."""
         if n_states is None:
-            n_states = int(max(_ids("states", states).max(initial=0), _ids("next_states", next_states).max(initial=0))) + 1
+            n_states = (
+                int(
+                    max(
+                        checked_ids("states", states).max(initial=0),
+                        checked_ids("next_states", next_states).max(initial=0),
+                    )
+                )
+                + 1
+            )
         if n_actions is None:
-            n_actions = int(_ids("actions", actions).max(initial=0)) + 1
+            n_actions = int(checked_ids("actions", actions).max(initial=0)) + 1
         result = cls(n_states, n_actions)
         result.add_transitions(states, actions, rewards, next_states, terminated)
         return result
@@ -211,13 +227,39 @@ class Statistics:
         """Statistics of both data sets together, over the larger of both state spaces."""
         if self.n_actions != other.n_actions:
             raise MdpfnError("n_actions", other.n_actions, f"it must be {self.n_actions}", "merge equal action sets")
-        result = Statistics(max(self.n_states, other.n_states), self.n_actions)
-        for part in (self, other):
-            z = part.batch()
-            result._add(z.pair[z.transition_row], z.successor, z.transition_count, z.pair, z.reward_sum)
-            result._note_reward(part.reward_min, part.reward_max)
-            result.terminal |= part.terminal
+        result = self.resized(max(self.n_states, other.n_states), self.n_actions)
+        result._add_batch(other.batch(), other.terminal, other.reward_min, other.reward_max)
         return result
+
+    def resized(self, n_states: int, n_actions: int) -> Statistics:
+        """The same observations in spaces that are at least as large."""
+        result = Statistics(n_states, n_actions)
+        z = self.batch()
+        pair = z.pair // self.n_actions * n_actions + z.pair % self.n_actions
+        result._add_batch(replace(z, pair=pair), self.terminal, self.reward_min, self.reward_max)
+        return result
+
+    @classmethod
+    def from_batch(
+        cls, z: StatisticsBatch, terminal: Iterable[int], reward_min: float, reward_max: float
+    ) -> Statistics:
+        """Statistics from the arrays in `batch`, with what these do not hold."""
+        result = cls(int(z.n_states[0]), int(z.n_actions[0]))
+        result._add_batch(z, terminal, reward_min, reward_max)
+        return result
+
+    def save(self, directory: str | Path) -> None:
+        """Write them to a directory, for `load` to read."""
+        from mdpfn.statistics_store import save_statistics  # late: it imports torch
+
+        save_statistics(self, Path(directory))
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Statistics:
+        """The statistics that `save` wrote to this directory."""
+        from mdpfn.statistics_store import load_statistics
+
+        return load_statistics(Path(directory))
 
     @property
     def reward_scale(self) -> float:
@@ -256,6 +298,7 @@ class Statistics:
                 n_successors=n_successors,
                 successor=successor,
                 transition_count=count,
+                n_terminated=self._terminated_counts(pairs, successor, n_successors),
                 reward_scale=np.array([self.reward_scale]),
             )
         return self._arrays
@@ -270,15 +313,32 @@ class Statistics:
         shape = (self.n_states, self.n_actions)
         return counts.reshape(*shape, self.n_states), sums.reshape(shape)
 
-    def _add(self, pair: Ints, successor: Ints, count: Iterable[float], visited: Ints, sums: Floats) -> None:
-        """Add counts per (pair, successor) and reward sums per visited pair."""
-        for p, s, n in zip(pair.tolist(), successor.tolist(), np.asarray(count).tolist(), strict=True):
-            row = self._successors.setdefault(p, {})
-            row[s] = row.get(s, 0) + n
-            self.n_transitions += int(n)
+    def _add_batch(self, z: StatisticsBatch, terminal: Iterable[int], reward_min: float, reward_max: float) -> None:
+        """Add what a batch of one and the rest of its statistics hold."""
+        self._add(z.pair[z.transition_row], z.successor, z.transition_count, z.n_terminated, z.pair, z.reward_sum)
+        self._note_reward(reward_min, reward_max)
+        self.terminal.update(terminal)
+
+    def _add(self, pair: Ints, successor: Ints, count: Floats, terminated: Floats, visited: Ints, sums: Floats) -> None:
+        """Add counts per (pair, successor), all and terminated ones, and reward sums per visited pair."""
+        ended = np.flatnonzero(terminated)
+        _accumulate(self._successors, pair, successor, count)
+        _accumulate(self._terminated, pair[ended], successor[ended], terminated[ended])
+        self.n_transitions += int(count.sum())
+        self.terminal.update(successor[ended].tolist())
         for p, total in zip(visited.tolist(), sums.tolist(), strict=True):
             self._reward_sum[p] = self._reward_sum.get(p, 0.0) + total
         self._arrays = None
+
+    def _terminated_counts(self, pairs: Ints, successor: Ints, n_successors: Ints) -> Floats:
+        """(observed,) how many of the transitions to each successor ended their episode."""
+        if not self._terminated:
+            return np.zeros(len(successor))
+        observed = zip(np.repeat(pairs, n_successors).tolist(), successor.tolist(), strict=True)
+        nothing: dict[int, float] = {}
+        return np.fromiter(
+            (self._terminated.get(p, nothing).get(s, 0) for p, s in observed), np.float64, len(successor)
+        )
 
     def _note_reward(self, low: float, high: float) -> None:
         if low < self.reward_min:
@@ -286,33 +346,29 @@ class Statistics:
         if high > self.reward_max:
             self.reward_max = high
 
-    def _out_of_range(self, state: int, action: int, next_state: int) -> MdpfnError:
+    def _bad_id(self, state: int, action: int, next_state: int) -> MdpfnError:
         for field, value, n in (
             ("state", state, self.n_states),
             ("action", action, self.n_actions),
             ("next_state", next_state, self.n_states),
         ):
-            if not 0 <= value < n:
-                return MdpfnError(field, value, f"ids run from 0 to {n - 1}", "check the size of the space")
-        raise AssertionError("called with ids in range")
+            if not (isinstance(value, Integral) and 0 <= value < n):
+                limit = f"ids are whole numbers from 0 to {n - 1}"
+                return MdpfnError(field, repr(value), limit, "check the size of the space")
+        raise AssertionError("called with good ids")
 
 
-def _positive(field: str, value: int) -> int:
-    if value < 1 or int(value) != value:
-        raise MdpfnError(field, value, "it must be a whole number of at least 1", "give the size of the space")
-    return int(value)
+def _accumulate(table: dict[int, dict[int, float]], pair: Ints, successor: Ints, count: Floats) -> None:
+    """Add counts to a table by pair and successor."""
+    for p, s, n in zip(pair.tolist(), successor.tolist(), count.tolist(), strict=True):
+        row = table.setdefault(p, {})
+        row[s] = row.get(s, 0) + n
 
 
-def _ids(field: str, values: ArrayLike, n: int | None = None) -> Ints:
-    """(n,) integer ids, checked to be whole and in range."""
-    array = np.asarray(values).reshape(-1)
-    if array.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    if array.dtype.kind not in "iufb" or (array.dtype.kind == "f" and not (array == np.floor(array)).all()):
-        raise MdpfnError(field, f"of type {array.dtype}", "ids are whole numbers", "encode them as integers first")
-    ids = array.astype(np.int64)
-    if ids.min() < 0 or (n is not None and ids.max() >= n):
-        bad = ids.min() if ids.min() < 0 else ids.max()
-        top = f" to {n - 1}" if n is not None else ""
-        raise MdpfnError(field, f"{bad} in an entry", f"ids run from 0{top}", "check the size of the space")
-    return ids
+def _totals(keys: Ints, *columns: Floats) -> tuple[Ints, list[Floats]]:
+    """The distinct keys, ascending, and the sum of every column over each of them."""
+    if keys.max() < DENSE_KEYS * len(keys):  # counting is faster than sorting while most of the range is used
+        distinct = np.flatnonzero(np.bincount(keys))
+        return distinct, [sums_by(keys, column)[distinct] for column in columns]
+    distinct, where = np.unique(keys, return_inverse=True)
+    return distinct, [sums_by(where, column) for column in columns]

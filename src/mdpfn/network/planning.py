@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from mdpfn.absorbing import with_absorbing
 from mdpfn.arrays import Floats, offsets_of
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import pack
@@ -19,9 +20,9 @@ def plan_logits(
     transition_bias: float | None = None,
 ) -> list[Floats]:
     """Policy logits u(s, a) of every MDP, (S, A) each. The network must be in evaluation mode."""
-    dtype = network.key.weight.dtype
-    flat = network(pack(statistics).to(dtype), depth, transition_bias).double().numpy()
-    starts = offsets_of(statistics.n_states * statistics.n_actions)
-    shapes = zip(statistics.n_states, statistics.n_actions, strict=True)
-    logits: list[Floats] = [flat[a:b].reshape(shape) for a, b, shape in zip(starts, starts[1:], shapes, strict=False)]
+    known = with_absorbing(statistics)
+    flat = network(pack(known).to(network.key.weight.dtype), depth, transition_bias).double().numpy()
+    first = offsets_of(known.n_states * known.n_actions)
+    sizes = zip(first, statistics.n_states, statistics.n_actions, strict=False)
+    logits: list[Floats] = [flat[start : start + s * a].reshape(s, a) for start, s, a in sizes]
     return logits

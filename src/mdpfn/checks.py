@@ -1,0 +1,93 @@
+"""Checks of what users give: what cannot be used becomes an `MdpfnError` that says what to do about it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import reprlib
+from numbers import Integral
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.errors import MdpfnError
+
+
+def finite_floats(field: str, values: ArrayLike) -> Floats:
+    """The values as an array of finite floats."""
+    array = _array(field, values, np.float64)
+    if not np.isfinite(array).all():
+        bad = array[~np.isfinite(array)].flat[0]
+        raise MdpfnError(field, f"{bad} in an entry", "every entry must be finite", "drop or replace it")
+    return array
+
+
+def checked_ids(field: str, values: ArrayLike, n: int | None = None) -> Ints:
+    """(k,) the values as ids, which are whole numbers from 0 to n − 1."""
+    array = _array(field, values).reshape(-1)
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind not in "iufb":
+        raise MdpfnError(field, f"of type {array.dtype}", "ids are whole numbers", "encode them as integers first")
+    fractional = array[~np.isfinite(array) | (array != np.floor(array))]
+    if fractional.size:
+        raise MdpfnError(
+            field, f"{fractional[0]} in an entry", "ids are whole numbers", "encode them as integers first"
+        )
+    bad = array[(array < 0) | (array >= (np.iinfo(np.int64).max if n is None else n))]
+    if bad.size:
+        top = "" if n is None else f" to {n - 1}"
+        raise MdpfnError(field, f"{bad[0]} in an entry", f"ids run from 0{top}", "check the size of the space")
+    return array.astype(np.int64)
+
+
+def checked_mask(field: str, values: ArrayLike, n: int) -> Bools:
+    """(n,) a mask from a mask of n entries or a list of ids below n."""
+    array = _array(field, values)
+    if array.dtype == bool and array.shape != (n,):
+        limit = f"a mask needs the shape ({n},)"
+        raise MdpfnError(field, f"a mask of shape {array.shape}", limit, "give one entry per state, or ids")
+    mask = np.zeros(n, dtype=bool)
+    mask[array if array.dtype == bool else checked_ids(field, values, n)] = True
+    return mask
+
+
+def whole_number(field: str, value: object, low: int) -> int:
+    """The value as an integer of at least `low`."""
+    if not isinstance(value, Integral) or int(value) < low:
+        raise MdpfnError(field, repr(value), f"it must be a whole number of at least {low}", "correct it")
+    return int(value)
+
+
+def check_types(config: object) -> None:
+    """Refuse a configuration (a dataclass) one of whose fields holds a value of another type than declared."""
+    for field, hint in get_type_hints(type(config)).items():
+        value = getattr(config, field)
+        if not _fits(value, hint):
+            limit = f"it must be of type {inspect.formatannotation(hint)}"
+            raise MdpfnError(field, reprlib.repr(value), limit, "correct the configuration")
+
+
+def _array(field: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
+    try:
+        return np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError):
+        raise MdpfnError(field, reprlib.repr(values), "it must be an array of numbers", "correct it") from None
+
+
+def _fits(value: object, hint: Any) -> bool:
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is Literal:
+        return value in parts
+    if kind is UnionType:
+        return any(_fits(value, part) for part in parts)
+    if kind is tuple:
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+    if isinstance(value, bool):
+        return hint is bool
+    if hint is float:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, hint)

@@ -1,0 +1,221 @@
+"""Between what an environment calls its states and actions and the ids 0, 1, 2, … that statistics count.
+
+A codec is either as large as its space from the start (`DiscreteCodec`, `ProductCodec`) or it numbers labels, in
+the order in which they appear (`LabelCodec`). `spaces.codec_of` makes the right one.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from mdpfn.arrays import Ints
+from mdpfn.errors import MdpfnError
+
+
+class Codec(ABC):
+    """Values ↔ ids from 0 to n − 1. `field` is what errors call the values."""
+
+    n: int
+    field: str
+
+    @abstractmethod
+    def encode(self, value: Any) -> int:
+        """The id of a value."""
+
+    @abstractmethod
+    def decode(self, number: int) -> Any:
+        """The value with this id."""
+
+    @abstractmethod
+    def is_batch(self, value: Any) -> bool:
+        """Whether this looks like many values side by side, as vector environments return them."""
+
+    @abstractmethod
+    def unbatch(self, values: Any) -> list[Any]:
+        """The single values of a batch."""
+
+    @abstractmethod
+    def batch(self, values: list[Any]) -> Any:
+        """Single values side by side, as vector environments take them."""
+
+    def encode_many(self, values: Any) -> Ints:
+        """(k,) the ids of a batch."""
+        return np.fromiter(map(self.encode, self.unbatch(values)), np.int64)
+
+    def outside(self, value: Any, limit: str) -> MdpfnError:
+        """The error for a value that is not of this space."""
+        return MdpfnError(self.field, reprlib.repr(value), limit, "check it against the space given to the agent")
+
+
+class DiscreteCodec(Codec):
+    """Whole numbers from `start` on."""
+
+    def __init__(self, n: int, start: int, field: str) -> None:
+        self.n, self.start, self.field = n, start, field
+
+    def encode(self, value: Any) -> int:
+        """value − start."""
+        try:
+            number = index(value) - self.start
+        except TypeError:
+            if not isinstance(value, np.bool_):
+                raise self._outside(value) from None
+            number = int(value) - self.start
+        if 0 <= number < self.n:
+            return number
+        raise self._outside(value)
+
+    def decode(self, number: int) -> int:
+        """number + start."""
+        return number + self.start
+
+    def is_batch(self, value: Any) -> bool:
+        """Whether it is an array with one axis."""
+        return isinstance(value, np.ndarray | list) and np.ndim(value) == 1
+
+    def unbatch(self, values: Any) -> list[Any]:
+        """One number per entry."""
+        return list(values)
+
+    def batch(self, values: list[Any]) -> Ints:
+        """(k,) integers."""
+        return np.array(values, dtype=np.int64)
+
+    def encode_many(self, values: Any) -> Ints:
+        """(k,) values − start."""
+        numbers = np.asarray(values)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
+            return super().encode_many(values)
+        ids: Ints = numbers.astype(np.int64) - self.start
+        for wrong in numbers[(ids < 0) | (ids >= self.n)]:
+            raise self._outside(wrong.item())
+        return ids
+
+    def _outside(self, value: Any) -> MdpfnError:
+        last = self.start + self.n - 1
+        return self.outside(value, f"this space holds the whole numbers {self.start} to {last}")
+
+
+class ProductCodec(Codec):
+    """Every combination of the values of `parts`, the last varying fastest.
+
+    `split` takes a value apart, one piece per part (or a batch, one batched piece per part); `join` puts it
+    together again. Both raise a TypeError, KeyError or ValueError for what is not of this space.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Codec],
+        split: Callable[[Any], Sequence[Any]],
+        join: Callable[[Sequence[Any]], Any],
+        field: str,
+    ) -> None:
+        self.parts, self.split, self.join, self.field = parts, split, join, field
+        self.n = math.prod(part.n for part in parts)
+
+    def encode(self, value: Any) -> int:
+        """Mixed-radix number of the ids of its pieces."""
+        number = 0
+        for part, piece in self._pieces(value):
+            number = number * part.n + part.encode(piece)
+        return number
+
+    def decode(self, number: int) -> Any:
+        """The combination with this number."""
+        pieces = []
+        for part in reversed(self.parts):
+            number, digit = divmod(number, part.n)
+            pieces.append(part.decode(digit))
+        return self.join(pieces[::-1])
+
+    def is_batch(self, value: Any) -> bool:
+        """Whether its first piece is one."""
+        try:
+            return self.parts[0].is_batch(self.split(value)[0])
+        except (TypeError, KeyError, ValueError, IndexError):
+            return False
+
+    def unbatch(self, values: Any) -> list[Any]:
+        """One combination per entry."""
+        columns = [part.unbatch(piece) for part, piece in self._pieces(values)]
+        return [self.join(pieces) for pieces in zip(*columns, strict=True)]
+
+    def batch(self, values: list[Any]) -> Any:
+        """Every piece batched on its own."""
+        columns = zip(*map(self.split, values), strict=True)
+        return self.join([part.batch(list(column)) for part, column in zip(self.parts, columns, strict=True)])
+
+    def encode_many(self, values: Any) -> Ints:
+        """(k,) mixed-radix numbers."""
+        numbers: Ints | int = 0
+        for part, piece in self._pieces(values):
+            numbers = numbers * part.n + part.encode_many(piece)
+        return np.atleast_1d(numbers)
+
+    def _pieces(self, value: Any) -> Iterable[tuple[Codec, Any]]:
+        try:
+            return zip(self.parts, self.split(value), strict=True)
+        except (TypeError, KeyError, ValueError, IndexError):
+            raise self.outside(value, f"this space holds combinations of {len(self.parts)} pieces") from None
+
+
+class LabelCodec(Codec):
+    """Labels, numbered in the order of appearance; `growing` says whether new ones may appear.
+
+    Labels are the values themselves, which must be hashable, or their numbers in a space too large to be counted
+    out (`within`).
+    """
+
+    def __init__(
+        self, labels: Iterable[Hashable], field: str, *, growing: bool = True, within: Codec | None = None
+    ) -> None:
+        self.labels: list[Any] = list(labels)
+        self.n = len(self.labels)
+        self.ids = {label: number for number, label in enumerate(self.labels)}
+        self.field, self.growing, self.within = field, growing, within
+        if len(self.ids) < len(self.labels):
+            raise MdpfnError(field, reprlib.repr(self.labels), "every label must appear once", "drop the repetition")
+
+    def encode(self, value: Any) -> int:
+        """The number of its label; a new one if that is new."""
+        label = value if self.within is None else self.within.encode(value)
+        try:
+            return self.ids[label]
+        except KeyError:
+            if not self.growing:
+                raise self.outside(value, f"it must be one of {reprlib.repr(self.labels)}") from None
+        except TypeError:
+            limit = "it must be hashable where no finite space was given"
+            raise MdpfnError(self.field, reprlib.repr(value), limit, "make it a tuple, a number or a string") from None
+        if label != label:
+            raise MdpfnError(self.field, repr(value), "it must equal itself", "drop or repair that transition")
+        self.ids[label] = self.n
+        self.labels.append(label)
+        self.n += 1
+        return self.n - 1
+
+    def decode(self, number: int) -> Any:
+        """The value whose label has this number."""
+        label = self.labels[number]
+        return label if self.within is None else self.within.decode(label)
+
+    def is_batch(self, value: Any) -> bool:
+        """Whether it is a list or an array, which no label is."""
+        return isinstance(value, list | np.ndarray) if self.within is None else self.within.is_batch(value)
+
+    def unbatch(self, values: Any) -> list[Any]:
+        """One value per entry."""
+        if self.within is not None:
+            return self.within.unbatch(values)
+        return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+    def batch(self, values: list[Any]) -> Any:
+        """Single values side by side."""
+        return values if self.within is None else self.within.batch(values)

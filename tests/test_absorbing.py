@@ -1,0 +1,82 @@
+"""Terminal states as a network without an input for them sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdpfn.absorbing import with_absorbing
+from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.planning import plan_logits
+from mdpfn.statistics import Statistics, StatisticsBatch
+
+
+def rows(z: StatisticsBatch, mdp: int = 0) -> dict[tuple[int, int], tuple[float, float, dict[int, float]]]:
+    """(state, action) -> visits, reward sum, counts by successor."""
+    found = {}
+    for i in np.flatnonzero(z.pair_mdp == mdp):
+        mine = z.transition_row == i
+        pair = divmod(int(z.pair[i]), int(z.n_actions[mdp]))
+        counts = dict(zip(z.successor[mine].tolist(), z.transition_count[mine].tolist(), strict=True))
+        found[pair] = (float(z.n_visits[i]), float(z.reward_sum[i]), counts)
+    return found
+
+
+def test_a_terminal_state_loops_for_nothing_as_often_as_it_was_reached() -> None:
+    history = Statistics(3, 2)
+    history.update(0, 1, 1.0, 2, terminated=True)
+    history.update(0, 1, 1.0, 2, terminated=True)
+    history.update(0, 1, 0.0, 1)
+    z = with_absorbing(history.batch())
+    assert rows(z) == {
+        (0, 1): (3, 2, {2: 2, 1: 1}),
+        (2, 0): (2, 0, {2: 2}),
+        (2, 1): (2, 0, {2: 2}),
+    }
+    assert z.n_states.tolist() == [3]
+    assert np.all(np.diff(z.pair) > 0)
+
+
+def test_truncation_adds_nothing() -> None:
+    history = Statistics(3, 2)
+    history.update(0, 1, 1.0, 2)  # truncated: an episode that ended here says nothing about the state
+    assert with_absorbing(history.batch()) is history.batch()
+
+
+def test_a_state_that_episodes_also_went_on_from_is_not_absorbing() -> None:
+    history = Statistics(2, 2)
+    history.update(0, 0, 0.0, 0)
+    history.update(0, 1, 1.0, 0, terminated=True)
+    history.update(0, 1, -1.0, 0, terminated=True)
+    history.update(0, 1, -1.0, 1, terminated=True)
+    z = with_absorbing(history.batch())
+    assert z.n_states.tolist() == [3]
+    assert rows(z) == {
+        (0, 0): (1, 0, {0: 1}),
+        (0, 1): (3, -1, {1: 1, 2: 2}),
+        (1, 0): (1, 0, {1: 1}),
+        (1, 1): (1, 0, {1: 1}),
+        (2, 0): (2, 0, {2: 2}),
+        (2, 1): (2, 0, {2: 2}),
+    }
+
+
+def test_mdps_of_a_batch_stay_apart() -> None:
+    ends, goes_on, both = Statistics(2, 1), Statistics(2, 3), Statistics(1, 2)
+    ends.update(0, 0, 1.0, 1, terminated=True)
+    goes_on.update(1, 2, 1.0, 0)
+    both.update(0, 0, 1.0, 0, terminated=True)
+    parts = [goes_on, ends, both, goes_on]
+    z = with_absorbing(StatisticsBatch.concatenate([part.batch() for part in parts]))
+    for i, part in enumerate(parts):
+        assert rows(z, i) == rows(with_absorbing(part.batch()))
+
+
+def test_plans_have_a_row_for_every_state_of_the_mdp_and_no_other() -> None:
+    network = PolicyNetwork(NetworkConfig(width=8, n_heads=2, depth=2)).eval().double()
+    both, ends = Statistics(3, 2), Statistics(2, 3)
+    both.update(0, 0, 1.0, 0, terminated=True)
+    ends.update(0, 0, 1.0, 1, terminated=True)
+    together = plan_logits(network, StatisticsBatch.concatenate([both.batch(), ends.batch()]))
+    assert [logits.shape for logits in together] == [(3, 2), (2, 3)]
+    for logits, part in zip(together, (both, ends), strict=True):
+        np.testing.assert_allclose(logits, plan_logits(network, part.batch())[0], atol=1e-9)
