@@ -1,18 +1,15 @@
-"""What `mdpfn reproduce` and `mdpfn leaderboard` do: measure into result files."""
+"""What `mdpfn reproduce` and `mdpfn leaderboard` do: measure into result files.
+
+Everything slow to import is imported inside, so that `--help` need not wait for it.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from mdpfn.agents import AGENTS
-from mdpfn.environments import ENVIRONMENTS
 from mdpfn.errors import MdpfnError
-from mdpfn.protocols import convergence, learning_curves, offline
-from mdpfn.protocols import leaderboard as many_environments
-from mdpfn.protocols.methods import IN_CONTEXT, Method, stored_planner
 
 Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
 
@@ -22,6 +19,9 @@ def reproduce(what: Experiment = "all", weights: str = "paper", out: Path = Path
 
     Valid rows that the result files in `out` have already are kept, so an interrupted run continues where it was.
     """
+    from mdpfn.protocols import convergence, learning_curves, offline
+    from mdpfn.protocols.methods import stored_planner
+
     _positive("workers", workers)
     planner = stored_planner(weights)
     command = shlex.join(["mdpfn", "reproduce", what, "--weights", weights])
@@ -36,30 +36,33 @@ def reproduce(what: Experiment = "all", weights: str = "paper", out: Path = Path
 
 
 def leaderboard(
-    agents: tuple[str, ...] = (IN_CONTEXT, *AGENTS),
-    environments: tuple[str, ...] = tuple(ENVIRONMENTS),
+    agents: tuple[str, ...] = (),
+    environments: tuple[str, ...] = (),
     episodes: int = 64,
     seeds: int = 5,
     out: Path = Path("results"),
     workers: int = 2,
     weights: str = "paper",
 ) -> None:
-    """Score agents on environments after 1, 2, 4, … episodes; `weights` are those of the in-context agent.
+    """Score agents on environments after 1, 2, 4, … episodes: by default all of both.
 
-    Valid rows that the result file in `out` has already are kept, so an interrupted run continues where it was,
-    and in-context agents with other weights stay beside these.
+    `weights` are those of the in-context agent. Valid rows that the result file in `out` has already are kept, so an
+    interrupted run continues where it was, and in-context agents with other weights stay beside these.
     """
+    from mdpfn.agents import AGENTS
+    from mdpfn.environments import ENVIRONMENTS
+    from mdpfn.protocols.leaderboard import LeaderboardProtocol, run
+    from mdpfn.protocols.methods import IN_CONTEXT, Method, stored_planner
+
     for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
         _positive(field, value)
-    _known("agents", agents, (IN_CONTEXT, *AGENTS))
-    _known("environments", environments, tuple(ENVIRONMENTS))
+    agents = _chosen("agents", agents, (IN_CONTEXT, *AGENTS))
+    environments = _chosen("environments", environments, tuple(ENVIRONMENTS))
     methods = [Method(name, planner=stored_planner(weights)) if name == IN_CONTEXT else Method(name) for name in agents]
     words = ["mdpfn", "leaderboard", "--agents", *agents, "--environments", *environments]
     words += ["--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
-    protocol = many_environments.LeaderboardProtocol(episodes, seeds)
-    many_environments.run(
-        protocol, methods, environments, out / "leaderboard.csv", command=shlex.join(words), workers=workers
-    )
+    protocol = LeaderboardProtocol(episodes, seeds)
+    run(protocol, methods, environments, out / "leaderboard.csv", command=shlex.join(words), workers=workers)
 
 
 def _positive(field: str, value: int) -> None:
@@ -67,7 +70,9 @@ def _positive(field: str, value: int) -> None:
         raise MdpfnError(field, value, "it must be at least 1", "give a larger number")
 
 
-def _known(field: str, names: Iterable[str], known: tuple[str, ...]) -> None:
+def _chosen(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, or all that are known if there are none."""
     for name in names:
         if name not in known:
             raise MdpfnError(field, repr(name), f"the choice is {', '.join(known)}", "choose among these")
+    return names or known

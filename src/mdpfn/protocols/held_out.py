@@ -1,0 +1,54 @@
+"""Problems the prior makes and training never saw, and how good policies for them are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.exact import optimal_q, policy_value
+from mdpfn.exploration import explore
+from mdpfn.mdp import MDPBatch, TabularMDP
+from mdpfn.prior.paper import PriorConfig, sample_mdp
+from mdpfn.protocols.parallel import generator
+from mdpfn.statistics import StatisticsBatch
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Sampled MDPs and what a policy is worth in them: V* and V_random, averaged over states."""
+
+    mdps: Sequence[TabularMDP]
+    optimal: Floats  # (n,)
+    random: Floats  # (n,)
+
+    def score(self, policies: Sequence[Ints]) -> float:
+        """(Σ V^π/ρ − Σ V_random/ρ) / (Σ V*/ρ − Σ V_random/ρ) over the MDPs: 0 for random, 1 for optimal policies.
+
+        A ratio of sums, because single MDPs in which nothing can be gained have no score.
+        """
+        value = np.array([_scaled_value(m, p) for m, p in zip(self.mdps, policies, strict=True)])
+        return float((value - self.random).sum() / (self.optimal - self.random).sum())
+
+    def statistics(self, rng: np.random.Generator, budget: Floats) -> StatisticsBatch:
+        """Poisson exploration with these mean visits per pair, rewards scaled as at use: by the largest seen."""
+        z = explore(rng, MDPBatch.of(self.mdps), budget)
+        largest = np.zeros(len(z))
+        np.maximum.at(largest, z.pair_mdp, np.abs(z.mean_reward))
+        return replace(z, reward_scale=np.where(largest > 0, largest, 1.0))
+
+
+def sample_held_out(n: int, seed: int, prior: PriorConfig | None = None) -> HeldOut:
+    """`n` MDPs from a stream of random numbers that training does not use."""
+    rng = generator("held out", seed)
+    mdps = [sample_mdp(rng, prior) for _ in range(n)]
+    optimal = [_scaled_value(m, optimal_q(m).argmax(axis=1)) for m in mdps]
+    random = [_scaled_value(m, np.full(m.reward.shape, 1 / m.n_actions)) for m in mdps]
+    return HeldOut(mdps, np.array(optimal), np.array(random))
+
+
+def _scaled_value(mdp: TabularMDP, policy: Ints | Floats) -> float:
+    """V^π averaged over the start distribution, in units of ρ = max |r|."""
+    return float(mdp.start @ policy_value(mdp, policy)) / (np.abs(mdp.reward).max() or 1.0)
