@@ -2,11 +2,20 @@
 
 from pathlib import Path
 
-from mdpfn.figures import leaderboard_curves, leaderboard_heatmap, learning_curves, offline, vi_lcb_sweep
+from mdpfn.figures import (
+    compute,
+    depth,
+    leaderboard_curves,
+    leaderboard_heatmap,
+    learning_curves,
+    offline,
+    posterior,
+    vi_lcb_sweep,
+)
 from mdpfn.figures.data import read
 from mdpfn.figures.tables import tables, update_readme
 
-FIGURES = (learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves)
+FIGURES = (learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves, depth, posterior, compute)
 
 
 def draw_figures(results: Path = Path("results"), directory: Path = Path("docs/figures")) -> list[Path]:
