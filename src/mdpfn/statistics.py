@@ -64,6 +64,11 @@ class StatisticsBatch:
         """(observed,) P̂(s' | s, a) = N(s, a, s') / N(s, a)."""
         return self.transition_count / self.n_visits[self.transition_row]
 
+    @cached_property
+    def going_on(self) -> Floats:
+        """(observed,) the share of these transitions after which the episode went on."""
+        return 1 - self.n_terminated / self.transition_count
+
     def dense_z(self, mdp: int = 0) -> Floats:
         """(|S||A|, |S| + 2) Z of one MDP: log(1 + N), normalized r̂ and the row P̂ of each pair (A.3).
 
@@ -266,6 +271,12 @@ class Statistics:
         """The largest |reward| seen so far, or 1 before any."""
         largest = max(abs(self.reward_min), abs(self.reward_max)) if self._reward_sum else 0.0
         return largest or 1.0
+
+    def make_room(self, n_states: int) -> None:
+        """Let the ids of states run to at least n_states − 1."""
+        if n_states > self.n_states:
+            self.n_states = n_states
+            self._arrays = None
 
     @property
     def n_visited(self) -> int:

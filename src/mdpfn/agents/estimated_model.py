@@ -20,7 +20,8 @@ ACTING_SWEEPS = 80  # for the policy of one episode, starting where the last one
 class EmpiricalTransition:
     """P̂ as an operator on values: observed rows, and uniform ones for pairs never visited.
 
-    The uniform rows are not stored, so that memory grows with what was observed.
+    Nothing follows a termination, so a row that saw some sums to less than 1. The uniform rows are not stored,
+    so that memory grows with what was observed.
     """
 
     rows: csr_array | Floats  # (pairs, states), zero where unvisited
@@ -41,7 +42,7 @@ class EstimatedModel:
     transition: EmpiricalTransition | csr_array
     reward: Floats  # (pairs,) r̂(s, a)
     n_visits: Floats  # (pairs,) N(s, a)
-    terminal: Bools  # (pairs,) pairs of states in which an episode was seen to terminate
+    terminal: Bools  # (pairs,) pairs of states in which episodes terminated and from which none went on
     first_pair: Ints  # (states,)
 
     @classmethod
@@ -53,19 +54,20 @@ class EstimatedModel:
         rows: csr_array | Floats
         if n_pairs * n_states <= DENSE_ENTRIES:
             rows = np.zeros((n_pairs, n_states))
-            rows[z.pair[z.transition_row], z.successor] = z.successor_probs
+            rows[z.pair[z.transition_row], z.successor] = z.successor_probs * z.going_on
         else:
             lengths = np.zeros(n_pairs + 1, dtype=np.int64)
             lengths[z.pair + 1] = z.n_successors
-            rows = csr_array((z.successor_probs, z.successor, lengths.cumsum()), shape=(n_pairs, n_states))
+            rows = csr_array((z.successor_probs * z.going_on, z.successor, lengths.cumsum()), shape=(n_pairs, n_states))
         n_visits, reward = np.zeros(n_pairs), np.zeros(n_pairs)
         n_visits[z.pair] = z.n_visits
         reward[z.pair] = z.mean_reward
+        left = n_visits.reshape(n_states, n_actions).any(axis=1)
         return cls(
             transition=EmpiricalTransition(rows, np.flatnonzero(n_visits == 0)),
             reward=reward,
             n_visits=n_visits,
-            terminal=np.repeat(statistics.terminal_mask(), n_actions),
+            terminal=np.repeat(statistics.terminal_mask() & ~left, n_actions),
             first_pair=np.arange(n_states) * n_actions,
         )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
 from mdpfn.agents.base import Agent, Transition
 from mdpfn.agents.policies import ActionSampler, greedy, softmax
+from mdpfn.agents.reward_range import RewardRange, largest_reward
 from mdpfn.arrays import Floats
 from mdpfn.statistics import Statistics, StatisticsBatch
 
@@ -17,7 +19,11 @@ Planner: TypeAlias = Callable[[StatisticsBatch], list[Floats]]
 
 
 class InContext(Agent):
-    """Acts by π(a | s) = softmax_a(u(s, a) / τ), planned once per episode; exploits with argmax_a u(s, a) (B)."""
+    """Acts by π(a | s) = softmax_a(u(s, a) / τ), planned once per episode; exploits with argmax_a u(s, a) (B).
+
+    With `replan_every` it also plans when that many steps have passed since the last plan. States may be added to
+    its statistics at any time: without a plan for them, any action is as good as another.
+    """
 
     def __init__(
         self,
@@ -28,29 +34,47 @@ class InContext(Agent):
         rng: np.random.Generator,
         planner: Planner,
         acting_temperature: float = 1.0,
+        replan_every: int | None = None,
+        reward_range: RewardRange | None = None,
         statistics: Statistics | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, discount=discount, rng=rng, statistics=statistics)
         self.planner, self.acting_temperature = planner, acting_temperature
+        self.replan_every, self.reward_range = replan_every, reward_range
+        self.acting_policy: Floats | None = None  # (S, A) what it acts by until it plans again
+        self.steps_since_plan = 0
+        self._sampler: ActionSampler | None = None  # of the acting policy
         self._logits: Floats | None = None  # of the current statistics
-        self._acting: ActionSampler | None = None  # fixed for an episode
 
     def act(self, state: int) -> int:
         """An action of this episode's policy."""
-        if self._acting is None:
-            self._acting = ActionSampler(softmax(self.logits() / self.acting_temperature), self.rng)
-        return self._acting(state)
+        if self.acting_policy is None:
+            self.acting_policy, self.steps_since_plan = softmax(self.logits() / self.acting_temperature), 0
+            self._sampler = None
+        if self._sampler is None:
+            self._sampler = ActionSampler(self.acting_policy, self.rng)
+        if state >= len(self.acting_policy):
+            return int(self.rng.integers(self.n_actions))
+        return self._sampler(state)
 
     def observe(self, transition: Transition) -> None:
         """Learn from one transition; the end of an episode ends its policy."""
         super().observe(transition)
         self._logits = None
-        if transition.ends_episode:
-            self._acting = None
+        self.steps_since_plan += 1
+        if transition.ends_episode or self.steps_since_plan == self.replan_every:
+            self.acting_policy = None
 
     def plan(self) -> Floats:
         """(S, A) the greedy policy of the current statistics."""
         return greedy(self.logits())
+
+    def context(self) -> StatisticsBatch:
+        """What the planner is told: the statistics, on the scale of the rewards."""
+        z = self.statistics.batch()
+        if self.reward_range is None:
+            return z
+        return replace(z, reward_scale=np.array([largest_reward(self.statistics, self.reward_range)]))
 
     def logits(self) -> Floats:
         """(S, A) policy logits of the current statistics."""
@@ -68,6 +92,6 @@ def replan_together(agents: Sequence[InContext]) -> None:
     stale = [agent for agent in agents if agent._logits is None]
     for planner in dict.fromkeys(agent.planner for agent in stale):
         group = [agent for agent in stale if agent.planner is planner]
-        batch = StatisticsBatch.concatenate([agent.statistics.batch() for agent in group])
+        batch = StatisticsBatch.concatenate([agent.context() for agent in group])
         for agent, logits in zip(group, planner(batch), strict=True):
             agent._logits = logits

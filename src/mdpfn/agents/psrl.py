@@ -66,7 +66,8 @@ class PSRL(ModelBasedAgent):
         row = np.concatenate([z.pair[z.transition_row], np.repeat(np.arange(n_pairs), UNSEEN_SUCCESSORS)])
         column = np.concatenate([z.successor, unseen_state.reshape(-1)])
         total = np.bincount(row, weights=weight, minlength=n_pairs)
-        return csr_array((weight / total[row], (row, column)), shape=(n_pairs, self.n_states))
+        going_on = np.concatenate([z.going_on, np.ones(unseen_weight.size)])
+        return csr_array((going_on * weight / total[row], (row, column)), shape=(n_pairs, self.n_states))
 
     def _sample_reward(self, model: EstimatedModel) -> Floats:
         """(S·A,) one draw of the mean reward of every pair, λ ~ Gamma(α, β), μ ~ N(m, 1 / (κ λ)).
