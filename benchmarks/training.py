@@ -86,7 +86,7 @@ def run_worker() -> None:
             if step == WARMUP:
                 torch.distributed.barrier()
                 began = time.perf_counter()
-            trainer.step_once(network, lambda values: None)
+            trainer.step_once(network)
         torch.distributed.barrier()
         if trainer.rank == 0:
             print((time.perf_counter() - began) / STEPS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from tyro.conf import Positional, arg
@@ -87,16 +88,49 @@ def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> No
     print(json.dumps(load_model(weights).card, indent=2, ensure_ascii=False))
 
 
+def figures(results: Path = Path("results"), readme: Path = Path("README.md")) -> None:
+    """Redraw all figures and tables from the result files, without measuring anything.
+
+    Args:
+        results: Where the result files are; figures go into its subdirectory figures.
+        readme: A file whose tables between result markers are brought up to date, if it exists.
+    """
+    from rich.console import Console
+
+    from mdpfn.figures import draw_figures, tables, update_readme
+
+    console = Console()
+    for table in tables(results).values():
+        console.print(table.rich())
+    for path in draw_figures(results, results / "figures"):
+        console.print(f"drawn: {path}")
+    if readme.is_file():
+        update_readme(readme, results)
+
+
+def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
+    """The command that measures and then brings figures and tables up to date."""
+
+    @wraps(measure)
+    def command(*arguments: Any, **options: Any) -> None:
+        measure(*arguments, **options)
+        figures(options["out"])
+
+    return command
+
+
 def main() -> None:
     """Entry point: exit code 2 and one sentence for a user's mistake."""
-    from mdpfn.protocols.commands import leaderboard, reproduce
+    from mdpfn.protocols.commands import leaderboard, reproduce, study
 
     commands: dict[str, Callable[..., None]] = {
         "train": train,
+        "reproduce": _then_draw(reproduce),
+        "leaderboard": _then_draw(leaderboard),
+        "study": _then_draw(study),
+        "figures": figures,
         "prior": prior,
         "info": info,
-        "reproduce": reproduce,
-        "leaderboard": leaderboard,
     }
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")

@@ -22,7 +22,9 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
         plot_band(left, *curve(by_environment["prior"], "mdps"), color=BLACK, marker="s")
         left.set_ylabel(f"{SCORE_LABEL}, held-out MDPs")
         for name in BENCHMARKS:
-            points = {int(m): [int(r["episodes"]) for r in of] for (m,), of in group(by_environment[name], "mdps").items()}
+            points = {
+                int(m): [int(r["episodes"]) for r in of] for (m,), of in group(by_environment[name], "mdps").items()
+            }
             x = sorted(points)
             low, median, high = np.array([np.percentile(points[m], (25, 50, 75)) for m in x]).T
             right.plot(x, median, color=ENVIRONMENT_COLOURS[name], marker=MARKERS[name], label=label(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from mdpfn.figures.data import Row, curve, group, label
 from mdpfn.figures.style import BLACK, ENVIRONMENT_COLOURS, PAGE_WIDTH, SCORE_LABEL, figure, plot_band, score_axes
@@ -20,7 +21,11 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
         panels = made.subplots(1, len(models), sharey=True, squeeze=False)[0]
         for axes, ((weights,), of_model) in zip(panels, models.items(), strict=True):
             for (environment,), of_curve in group(of_model, "environment").items():
-                look = {"color": COLOURS[environment], "marker": MARKERS[environment], "label": label(environment)}
+                look: dict[str, Any] = {
+                    "color": COLOURS[environment],
+                    "marker": MARKERS[environment],
+                    "label": label(environment),
+                }
                 plot_band(axes, *curve(of_curve, "depth"), **look)
             score_axes(axes, (2**i for i in range(7)))
             axes.set_ylim(-0.35, 1.15)

@@ -26,7 +26,9 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
         panels = made.subplots(1, len(priors), sharey=True, squeeze=False)[0]
         for axes, ((prior,), of_prior) in zip(panels, sorted(priors.items()), strict=True):
             for (method, weights), of_curve in group(of_prior, "method", "weights").items():
-                points = {float(v): [float(r["score"]) for r in of_v] for (v,), of_v in group(of_curve, "visits").items()}
+                points = {
+                    float(v): [float(r["score"]) for r in of_v] for (v,), of_v in group(of_curve, "visits").items()
+                }
                 x = sorted(points)
                 mean = np.array([np.mean(points[v]) for v in x])
                 error = np.array([np.std(points[v]) / np.sqrt(len(points[v])) for v in x])

@@ -1,4 +1,4 @@
-"""What `mdpfn reproduce` and `mdpfn leaderboard` do: measure into result files.
+"""What `mdpfn reproduce`, `mdpfn study` and `mdpfn leaderboard` do: measure into result files.
 
 Everything slow to import is imported inside, so that `--help` need not wait for it.
 """
@@ -9,12 +9,20 @@ import shlex
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tyro.conf import Positional
+
 from mdpfn.errors import MdpfnError
 
 Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
+Study: TypeAlias = Literal["depth", "posterior", "compute"]
 
 
-def reproduce(what: Experiment = "all", weights: str = "paper", out: Path = Path("results"), workers: int = 2) -> None:
+def reproduce(
+    what: Positional[Experiment] = "all",
+    weights: str = "paper",
+    out: Path = Path("results"),
+    workers: int = 2,
+) -> None:
     """Rerun the paper's evaluation with these weights: `table` (B.3), `offline` (B.4), `depth` (B.2) or all.
 
     Valid rows that the result files in `out` have already are kept, so an interrupted run continues where it was.
@@ -33,6 +41,41 @@ def reproduce(what: Experiment = "all", weights: str = "paper", out: Path = Path
     if what in ("depth", "all"):
         curves = learning_curves.LearningCurveProtocol()
         learning_curves.run(curves, planner, out / "learning_curves.csv", command=command, workers=workers)
+
+
+def study(
+    what: Positional[Study],
+    weights: str = "paper",
+    snapshots: Path | None = None,
+    out: Path = Path("results"),
+    workers: int = 2,
+) -> None:
+    """Answer what the paper leaves open: score against depth K, against the data seen, or against training compute.
+
+    Args:
+        what: depth, posterior (how good policies from little data are, beside the best possible), or compute.
+        weights: The model, by name or path.
+        snapshots: For compute: the directory of a training run's snapshots.
+        out: Where the result files are.
+        workers: Processes to measure with.
+    """
+    from mdpfn.protocols import compute, depth, posterior
+    from mdpfn.protocols.methods import stored_planner
+
+    _positive("workers", workers)
+    path = out / f"{what}.csv"
+    if what == "compute":
+        if snapshots is None:
+            raise MdpfnError("snapshots", None, "compute is measured on the snapshots of a run", "give --snapshots DIR")
+        command = shlex.join(["mdpfn", "study", what, "--snapshots", str(snapshots)])
+        compute.run(compute.ComputeProtocol(), snapshots, path, command=command, workers=workers)
+        return
+    planner = stored_planner(weights)
+    command = shlex.join(["mdpfn", "study", what, "--weights", weights])
+    if what == "depth":
+        depth.run(depth.DepthProtocol(), planner, path, command=command, workers=workers)
+    else:
+        posterior.run(posterior.PosteriorProtocol(), planner, path, command=command, workers=workers)
 
 
 def leaderboard(

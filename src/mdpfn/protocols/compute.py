@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from mdpfn.errors import MdpfnError
-from mdpfn.protocols import convergence, depth
+from mdpfn.protocols import convergence
+from mdpfn.protocols.depth import PRIOR, DepthProtocol, measure_prior
 from mdpfn.protocols.methods import IN_CONTEXT, Method, StoredPlanner, stored_planner
 from mdpfn.protocols.parallel import measure_cells
 from mdpfn.protocols.results import Cell, ResultsFile, Row
@@ -23,7 +24,7 @@ class ComputeProtocol:
     """What is measured of each snapshot, at the depth the paper evaluates at."""
 
     depth: int = 24
-    prior: depth.DepthProtocol = field(default_factory=depth.DepthProtocol)
+    prior: DepthProtocol = field(default_factory=DepthProtocol)
     online: convergence.ConvergenceProtocol = field(
         default_factory=lambda: convergence.ConvergenceProtocol(max_episodes=150)
     )
@@ -35,26 +36,30 @@ def run(protocol: ComputeProtocol, snapshots: Path, path: Path, *, command: str,
     if not directories:
         limit = "it must hold the snapshots of a training run"
         raise MdpfnError("the directory", repr(str(snapshots)), limit, "train one first, with mdpfn train")
-    cells = []
-    for directory in directories:
-        planner = stored_planner(str(directory))
-        mdps = json.loads((directory / DESCRIPTION).read_text(encoding="utf-8"))["training"]["mdps"]
-        for environment in (depth.PRIOR, *protocol.online.environments):
-            cells.append(
-                Cell(
-                    identity=(environment, mdps),
-                    settings=protocol,
-                    weights_hash=planner.weights_hash,
-                    measure=partial(measure, protocol, environment, planner),
-                )
-            )
+    cells = [
+        Cell(
+            identity=(environment, mdps_seen(directory)),
+            settings=protocol,
+            weights_hash=planner.weights_hash,
+            measure=partial(measure, protocol, environment, planner),
+        )
+        for directory in directories
+        for planner in [stored_planner(str(directory))]
+        for environment in (PRIOR, *protocol.online.environments)
+    ]
     measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="compute")
+
+
+def mdps_seen(model: Path) -> int:
+    """How many MDPs a model was trained on, from its card."""
+    card = json.loads((model / DESCRIPTION).read_text(encoding="utf-8"))
+    return int(card["training"]["mdps"])
 
 
 def measure(protocol: ComputeProtocol, environment: str, planner: StoredPlanner) -> list[Row]:
     """Scores on held-out MDPs, or episodes to convergence on a benchmark (never: as many as it had)."""
-    if environment == depth.PRIOR:
-        return depth.measure_prior(protocol.prior, environment, planner, protocol.depth)
+    if environment == PRIOR:
+        return measure_prior(protocol.prior, environment, planner, protocol.depth)
     options = {"acting_temperature": protocol.online.acting_temperature}
     rows = convergence.measure(protocol.online, environment, Method(IN_CONTEXT, options, planner, protocol.depth))
     return [{**row, "episodes": row["episodes"] or protocol.online.max_episodes} for row in rows]

@@ -85,7 +85,8 @@ def certainty_equivalent(z: StatisticsBatch, mdp: int, discount: float) -> Ints:
         rng=np.random.default_rng(0),
         statistics=Statistics.from_counts(*dense_counts(z, mdp)),
     )
-    return agent.plan().argmax(axis=1)
+    policy: Ints = agent.plan().argmax(axis=1)
+    return policy
 
 
 def dense_counts(z: StatisticsBatch, mdp: int) -> tuple[Floats, Floats]:
