@@ -14,8 +14,10 @@ CSV = "offline.csv"
 
 
 def draw(rows: list[Row], directory: Path) -> list[Path]:
-    """One file."""
+    """One file, if VI-LCB was measured."""
     sweep = [row for row in rows if row["method"] == "vi-lcb"]
+    if not sweep:
+        return []
     penalties = sorted({row["penalty"] for row in sweep}, key=float)
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(penalties)))
     widths = np.linspace(3.6, 0.8, len(penalties))  # thinner and thinner, so that lines on top of each other show

@@ -1,0 +1,222 @@
+"""Figures and tables: drawn from result files alone, and tables put where a README wants them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from rich.console import Console
+
+from mdpfn.errors import MdpfnError
+from mdpfn.figures import draw_figures, tables, update_readme
+from mdpfn.figures.data import curve, group, label, read
+from mdpfn.figures.leaderboard import Scores
+from mdpfn.figures.style import PALETTE
+
+BENCHMARKS = ("gridworld-3x3", "gridworld-5x5", "frozen-lake")
+AGENTS = (("in-context", "paper"), ("ucbvi", ""), ("uniform", ""))
+LEADERBOARD = ("environment", "agent", "weights", "depth", "seed", "episodes", "score")
+
+
+def write(path: Path, columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Small result files with invented numbers."""
+    convergence = [
+        (environment, method, weights, depth, seed, episodes + seed)
+        for environment in BENCHMARKS
+        for method, weights, depth, episodes in (("in-context", "paper", 24, 5), ("ucbvi", "", "", 16))
+        for seed in range(3)
+    ]
+    q_learning = [
+        (environment, "q-learning", "", "", seed, 400 if seed else "")
+        for environment in BENCHMARKS
+        for seed in range(3)
+    ]
+    write(
+        tmp_path / "convergence.csv",
+        ("environment", "method", "weights", "depth", "seed", "episodes"),
+        convergence + q_learning,
+    )
+    write(
+        tmp_path / "learning_curves.csv",
+        ("environment", "method", "weights", "depth", "seed", "episodes", "return", "score"),
+        [
+            (environment, "in-context", "paper", depth, seed, n, 0, 1 - 1 / n + 0.01 * seed)
+            for environment in BENCHMARKS
+            for depth in (4, 24, 38)
+            for seed in range(2)
+            for n in (1, 2, 4, 8)
+        ],
+    )
+    write(
+        tmp_path / "offline.csv",
+        ("environment", "method", "weights", "depth", "penalty", "seed", "transitions", "score"),
+        [
+            (environment, method, weights, "", penalty, seed, n, 1 - 4 / n + 0.01 * seed)
+            for environment in BENCHMARKS
+            for method, weights, penalty in (("in-context", "paper", ""), ("vi-lcb", "", 0.1), ("vi-lcb", "", 2.0))
+            for seed in range(2)
+            for n in (8, 16, 32)
+        ],
+    )
+    write(
+        tmp_path / "leaderboard.csv",
+        LEADERBOARD,
+        [
+            (environment, agent, weights, "", seed, n, (2 - i) * 0.5 - 0.1 / n + 0.01 * seed)
+            for environment in ("chain-5", "taxi")
+            for i, (agent, weights) in enumerate(AGENTS)
+            for seed in range(2)
+            for n in (1, 2, 4)
+        ],
+    )
+    return tmp_path
+
+
+class TestFigures:
+    def test_all_are_drawn_with_ink_on_them(self, results: Path) -> None:
+        paths = draw_figures(results, results / "figures")
+        assert sorted(path.name for path in paths) == [
+            "leaderboard_curves.png",
+            "leaderboard_heatmap.png",
+            "learning_curves_paper.png",
+            "offline_paper.png",
+            "vi_lcb_sweep.png",
+        ]
+        for path in paths:
+            pixels = imread(path)[:, :, :3]
+            assert pixels.shape[1] >= 700, "too few pixels for a column"
+            assert (pixels < 0.9).any(axis=2).mean() > 0.005
+
+    def test_redrawing_gives_the_same_file(self, results: Path) -> None:
+        first = {path.name: path.read_bytes() for path in draw_figures(results, results / "a")}
+        second = {path.name: path.read_bytes() for path in draw_figures(results, results / "b")}
+        assert first == second
+
+    def test_missing_result_files_are_no_figures(self, results: Path) -> None:
+        for name in ("convergence", "learning_curves", "offline"):
+            (results / f"{name}.csv").unlink()
+        assert [path.name for path in draw_figures(results, results / "figures")] == [
+            "leaderboard_heatmap.png",
+            "leaderboard_curves.png",
+        ]
+
+    def test_an_interrupted_run_can_be_drawn(self, results: Path) -> None:
+        for name in ("learning_curves", "offline", "convergence"):
+            path = results / f"{name}.csv"
+            header, *lines = path.read_text().splitlines()
+            finished = [line for line in lines if "in-context" in line and "frozen-lake" not in line]
+            path.write_text("\n".join([header, *finished]) + "\n")
+        (results / "leaderboard.csv").unlink()
+        drawn = draw_figures(results, results / "figures")
+        assert [path.name for path in drawn] == ["learning_curves_paper.png", "offline_paper.png"]
+        assert "–" in tables(results)["convergence"].markdown()
+
+    def test_colours_differ_in_lightness_or_hue_for_the_colour_blind(self) -> None:
+        """Seen without red-green difference (Viénot et al. 1999), no two colours of the palette coincide."""
+        rgb = np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in PALETTE]) ** 2.2
+        to_lms = np.array([[0.314, 0.640, 0.0465], [0.155, 0.758, 0.0870], [0.0178, 0.109, 0.873]])
+        deuteranope = np.array([[1, 0, 0], [0.9513, 0, 0.04866], [0, 0, 1]])
+        seen = (rgb @ to_lms.T @ deuteranope.T @ np.linalg.inv(to_lms).T).clip(0, 1) ** (1 / 2.2)
+        distance = np.linalg.norm(seen[:, None] - seen[None], axis=2) + np.eye(len(seen))
+        assert distance.min() > 0.1
+
+
+class TestData:
+    def test_curve_is_mean_and_standard_deviation_over_seeds(self) -> None:
+        rows = [
+            {"n": "16", "score": "1"},
+            {"n": "8", "score": "0"},
+            {"n": "16", "score": "0"},
+            {"n": "8", "score": "0"},
+        ]
+        x, mean, std = curve(rows, "n")
+        assert x.tolist() == [8, 16]
+        assert mean.tolist() == [0.0, 0.5]
+        assert std.tolist() == [0.0, 0.5]
+
+    def test_labels_tell_models_apart(self) -> None:
+        assert label("ucbvi") == "UCB-VI"
+        assert label("in-context", "paper") == "in-context (paper)"
+        assert label("something-new") == "something-new"
+
+    def test_scores_are_clipped_ranked_and_complete(self, results: Path) -> None:
+        rows = read(results / "leaderboard.csv")
+        scores = Scores.of(rows)
+        assert list(scores.agents) == ["in-context (paper)", "UCB-VI", "uniform"]
+        assert scores.agents["in-context (paper)"].max() <= 1
+        assert scores.agents["uniform"].min() == 0
+        assert scores.agents["UCB-VI"].shape == (2, 2, 3)
+        partial = [row for row in rows if (row["agent"], row["environment"]) != ("ucbvi", "taxi")]
+        assert "UCB-VI" not in Scores.of(partial).agents
+
+
+class TestTables:
+    def test_convergence_has_medians_beside_the_papers(self, results: Path) -> None:
+        lines = tables(results)["convergence"].markdown().splitlines()
+        assert lines[0] == "|  | in-context (paper) | reported | UCB-VI | reported | Q-learning | reported |"
+        assert lines[2] == "| GridWorld 3×3 | 6 | 6 | 17 | 16 | 400 (2/3) | 469 |"
+        assert lines[4] == "| FrozenLake | 6 | 27 | 17 | 46 | 400 (2/3) | 1014 |"
+        assert "told the true range of rewards" in lines[-1]
+
+    def test_most_seeds_without_convergence_have_no_median(self, results: Path) -> None:
+        path = results / "convergence.csv"
+        path.write_text(path.read_text().replace("q-learning,,,1,400", "q-learning,,,1,"))
+        assert "| never (1/3) |" in tables(results)["convergence"].markdown()
+
+    def test_leaderboard_counts_what_is_solved(self, results: Path) -> None:
+        lines = tables(results)["leaderboard"].markdown().splitlines()
+        assert lines[0] == "| agent | 1 | 2 | 4 | mean | solved |"
+        assert lines[2].startswith("| in-context (paper) |")
+        assert lines[2].endswith("| 100% |")
+        assert lines[4] == "| uniform | 0.00 | 0.00 | 0.00 | 0.00 | 0% |"
+
+    def test_offline_has_means_by_size(self, results: Path) -> None:
+        table = tables(results)["offline"]
+        assert table.headers == ["", "", "8", "16", "32", "mean"]
+        assert ["FrozenLake", "VI-LCB", "0.51", "0.76", "0.88", "0.71"] in table.rows
+        assert len(table.rows) == 6
+
+    def test_terminal_shows_the_same(self, results: Path) -> None:
+        console = Console(width=200, record=True, file=None)
+        with console.capture() as shown:
+            console.print(tables(results)["leaderboard"].rich())
+        assert "in-context (paper)" in shown.get()
+
+
+class TestReadme:
+    def test_tables_replace_what_is_between_their_markers(self, results: Path) -> None:
+        readme = results / "README.md"
+        readme.write_text("# a\n<!-- results:convergence -->\nstale\n<!-- /results:convergence -->\nend\n")
+        update_readme(readme, results)
+        text = readme.read_text()
+        assert text.startswith("# a\n<!-- results:convergence -->\n|  | in-context (paper)")
+        assert text.endswith("\n<!-- /results:convergence -->\nend\n")
+        assert "stale" not in text
+        update_readme(readme, results)
+        assert readme.read_text() == text
+
+    def test_a_readme_without_markers_stays(self, results: Path) -> None:
+        readme = results / "README.md"
+        readme.write_text("# a\n")
+        update_readme(readme, results)
+        assert readme.read_text() == "# a\n"
+
+    def test_an_unclosed_marker_is_an_error(self, results: Path) -> None:
+        readme = results / "README.md"
+        readme.write_text("<!-- results:offline -->\n")
+        with pytest.raises(MdpfnError, match="/results:offline"):
+            update_readme(readme, results)
+
+
+def test_groups_keep_their_order() -> None:
+    rows = [{"a": "2"}, {"a": "1"}, {"a": "2"}]
+    assert list(group(rows, "a")) == [("2",), ("1",)]
