@@ -18,7 +18,7 @@ from mdpfn.figures.tables import tables, update_readme
 FIGURES = (learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves, depth, posterior, compute)
 
 
-def draw_figures(results: Path = Path("results"), directory: Path = Path("docs/figures")) -> list[Path]:
+def draw_figures(results: Path, directory: Path) -> list[Path]:
     """The files of all figures for which `results` has rows."""
     return [path for figure in FIGURES if (rows := read(results / figure.CSV)) for path in figure.draw(rows, directory)]
 
