@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mdpfn.agents.estimated_model import ACTING_SWEEPS
 from mdpfn.agents.model_based import ModelBasedAgent
 from mdpfn.agents.policies import best_actions
 from mdpfn.arrays import Ints
@@ -34,4 +35,4 @@ class CertaintyEquivalence(ModelBasedAgent):
 
     def choose_actions(self) -> Ints:
         """(S,) the greedy actions of the empirical model."""
-        return best_actions(self.empirical_q())
+        return best_actions(self.empirical_q(ACTING_SWEEPS))

@@ -31,7 +31,7 @@ class EmpiricalTransition:
         """(pairs,) Σ_s' P̂(s' | s, a) V(s')."""
         expected: Floats = self.rows @ value
         if len(self.unvisited):
-            expected[self.unvisited] = value.mean()
+            expected[self.unvisited] = np.add.reduce(value) / len(value)
         return expected
 
 
@@ -87,10 +87,13 @@ class EstimatedModel:
         `pinned` pairs have the value `pinned_value` instead; all pairs of a terminal state have the value 0.
         """
         n_states = len(self.first_pair)
-        lower, upper = np.full(len(self.reward), -limit), np.full(len(self.reward), limit)
-        if pinned is not None:
-            lower[pinned] = upper[pinned] = pinned_value
-        lower[self.terminal] = upper[self.terminal] = 0.0
+        bounds = None
+        if limit < np.inf or pinned is not None or self.terminal.any():
+            lower, upper = np.full(len(self.reward), -limit), np.full(len(self.reward), limit)
+            if pinned is not None:
+                lower[pinned] = upper[pinned] = pinned_value
+            lower[self.terminal] = upper[self.terminal] = 0.0
+            bounds = (lower, upper)
         reward = self.reward + bonus
         largest = np.abs(reward).max() / (1 - discount) or 1.0
         q = value_iteration(
@@ -101,6 +104,6 @@ class EstimatedModel:
             tolerance=RELATIVE_TOLERANCE * largest,
             max_sweeps=max_sweeps,
             initial_value=initial_value,
-            bounds=(lower, upper),
+            bounds=bounds,
         )
         return q.reshape(n_states, -1)

@@ -26,9 +26,10 @@ class ModelBasedAgent(EpisodicAgent):
         super().__init__(n_states, n_actions, discount=discount, rng=rng, statistics=statistics)
         self._value = np.zeros(n_states)
 
-    def empirical_q(self) -> Floats:
-        """(S, A) Q = r̂ + γ P̂ V of the empirical model."""
-        q = EstimatedModel.most_likely(self.statistics).solve(self.discount, initial_value=self._value)
+    def empirical_q(self, max_sweeps: int | None = None) -> Floats:
+        """(S, A) Q = r̂ + γ P̂ V of the empirical model, starting where the last call ended."""
+        model = EstimatedModel.most_likely(self.statistics)
+        q = model.solve(self.discount, max_sweeps=max_sweeps, initial_value=self._value)
         self._value = q.max(axis=1)
         return q
 

@@ -36,6 +36,7 @@ class QLearning(Agent):
         self._start = self._largest / (1 - discount)
         self._paid = reward_range is not None  # whether the scale of rewards is known at all
         self.q = [[self._start] * n_actions for _ in range(n_states)]
+        self._untried = {(state, action) for state in range(n_states) for action in range(n_actions)}
 
     def act(self, state: int) -> int:
         """The first best action, or with probability ε any."""
@@ -50,6 +51,7 @@ class QLearning(Agent):
         if self.reward_range is None:
             self._follow_scale()
         self.learn(transition)
+        self._untried.discard(transition[:2])
 
     def learn(self, transition: Transition) -> None:
         """The update of Q."""
@@ -66,20 +68,18 @@ class QLearning(Agent):
         """Keep the start value in the units of the rewards.
 
         Up to the first reward that is not 0 all of Q is a share of the start value and scales with it; later
-        only what was never visited is still at it.
+        only what was never tried is still at it.
         """
         largest = self.statistics.reward_scale
-        if largest == self._largest and self._paid:
-            return
-        old, self._largest = self._start, largest
-        self._start = largest / (1 - self.discount)
-        for values in self.q:
-            for action, value in enumerate(values):
-                if not self._paid:
-                    values[action] = value * self._start / old
-                elif value == old:
-                    values[action] = self._start
-        self._paid = self.statistics.reward_min != 0 or self.statistics.reward_max != 0
+        if largest != self._largest:
+            old, self._start = self._start, largest / (1 - self.discount)
+            self._largest = largest
+            if self._paid:
+                for state, action in self._untried:
+                    self.q[state][action] = self._start
+            else:
+                self.q = [[value * self._start / old for value in values] for values in self.q]
+        self._paid = self._paid or self.statistics.reward_min != 0 or self.statistics.reward_max != 0
 
 
 class UCBH(QLearning):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mdpfn.agents.base import Transition
 from mdpfn.agents.estimated_model import ACTING_SWEEPS, EstimatedModel
 from mdpfn.agents.model_based import ModelBasedAgent
 from mdpfn.agents.policies import best_actions
@@ -15,7 +16,7 @@ from mdpfn.statistics import Statistics
 class RMax(ModelBasedAgent):
     """Acts greedily on Q = r̂ + γ P̂ V where N(s, a) ≥ `known_visits`, Q = Vmax = max|r| / (1 − γ) elsewhere.
 
-    It plans once per episode rather than whenever a pair becomes known.
+    It plans at the start of an episode and whenever a pair becomes known.
     """
 
     def __init__(
@@ -26,12 +27,21 @@ class RMax(ModelBasedAgent):
         discount: float,
         rng: np.random.Generator,
         reward_range: RewardRange | None = None,
-        known_visits: int = 3,
+        known_visits: int = 2,
         statistics: Statistics | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, discount=discount, rng=rng, statistics=statistics)
         self.reward_range, self.known_visits = reward_range, known_visits
         self._optimistic_value = np.zeros(n_states)
+        self._n_visits: list[float] = EstimatedModel.most_likely(self.statistics).n_visits.tolist()
+
+    def observe(self, transition: Transition) -> None:
+        """Learn from one transition; what becomes known by it changes the policy."""
+        super().observe(transition)
+        pair = transition.state * self.n_actions + transition.action
+        self._n_visits[pair] += 1
+        if self._n_visits[pair] == self.known_visits:
+            self._actions = None
 
     def choose_actions(self) -> Ints:
         """(S,) the greedy actions of the optimistic model."""

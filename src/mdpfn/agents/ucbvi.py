@@ -11,15 +11,15 @@ from mdpfn.agents.reward_range import RewardRange, largest_reward
 from mdpfn.arrays import Floats, Ints
 from mdpfn.statistics import Statistics
 
+RELATIVE_BONUS = 0.1  # of the largest reward
+
 
 class UCBVI(ModelBasedAgent):
     """Acts greedily on Q = min(r̂ + b + γ P̂ V, Vmax) with b(s, a) = c √(log(S·A·episode + 1) / N(s, a)) (B.3).
 
-    Pairs never visited have the value Vmax = max|r| / (1 − γ). `bonus` is c in units of reward, by default
-    `RELATIVE_BONUS` of the largest reward.
+    Pairs never visited have the value Vmax = max|r| / (1 − γ). `bonus` is c in units of reward, by default a
+    tenth of the largest reward.
     """
-
-    RELATIVE_BONUS = 0.1
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class UCBVI(ModelBasedAgent):
         """(S, A) an upper confidence bound of Q*."""
         model = EstimatedModel.most_likely(self.statistics)
         largest = largest_reward(self.statistics, self.reward_range)
-        c = self.RELATIVE_BONUS * largest if self.bonus is None else self.bonus
+        c = RELATIVE_BONUS * largest if self.bonus is None else self.bonus
         confidence = np.log(self.n_states * self.n_actions * self.episode + 1)
         top = largest / (1 - self.discount)
         return model.solve(

@@ -16,12 +16,12 @@ def admission_control(
     arrival: float = 0.5,
     service: float = 0.4,
     admission_reward: float = 5.0,
-    waiting_cost: float = 0.2,
+    waiting_cost: float = 0.3,
     discount: float = 0.95,
 ) -> TabularMDP:
     """States count the customers, twice: the second half has one more at the door.
 
-    Admitting pays 5, every customer inside costs 0.2 a step. Then the served one leaves with probability `service`
+    Admitting pays 5, every customer inside costs 0.3 a step. Then the served one leaves with probability `service`
     and a new one comes to the door with probability `arrival`. Whoever finds the queue full is lost.
     """
     n_lengths = capacity + 1

@@ -1,0 +1,442 @@
+"""Agents: they learn, they plan what their papers say, and they cannot see the truth."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mdpfn.agents import (
+    AGENTS,
+    OFFLINE_AGENTS,
+    PSRL,
+    UCBH,
+    UCBVI,
+    VILCB,
+    Agent,
+    BehaviourCloning,
+    CertaintyEquivalence,
+    InContext,
+    QLearning,
+    RMax,
+    Transition,
+    estimated_model,
+    replan_together,
+)
+from mdpfn.environments import ENVIRONMENTS, Simulator
+from mdpfn.environments.frozen_lake import frozen_lake
+from mdpfn.environments.gridworld import gridworld
+from mdpfn.environments.machine_replacement import machine_replacement
+from mdpfn.exact import Scorer, optimal_q
+from mdpfn.mdp import TabularMDP
+from mdpfn.statistics import Statistics, StatisticsBatch
+
+LEARNERS = sorted(set(AGENTS) - {"uniform"})
+
+
+def sized(kind: Callable[..., Agent], mdp: TabularMDP, seed: int = 0, **options: Any) -> Agent:
+    rng = options.pop("rng", np.random.default_rng([seed, 1]))
+    return kind(mdp.n_states, mdp.n_actions, discount=mdp.discount, rng=rng, **options)
+
+
+def live(
+    agent: Agent, simulator: Simulator, n_episodes: int, horizon: int = 50, *, reward_factor: float = 1.0,
+    terminal_ends: bool = False,
+) -> list[int]:  # fmt: skip
+    """Episodes as the paper runs them, through terminal states to the end; returns the actions taken."""
+    actions = []
+    for _ in range(n_episodes):
+        state = simulator.reset()
+        for step in range(horizon):
+            action = agent.act(state)
+            reward, next_state, terminal = simulator.step(action)
+            terminated = terminal and terminal_ends
+            agent.observe(
+                Transition(state, action, reward_factor * reward, next_state, terminated, step == horizon - 1)
+            )
+            actions.append(action)
+            state = next_state
+            if terminated:
+                break
+    return actions
+
+
+def logged(mdp: TabularMDP, n_transitions: int, seed: int = 0) -> Statistics:
+    """What a uniform-random walk that restarts after terminal states observes."""
+    rng = np.random.default_rng(seed)
+    simulator, statistics = Simulator(mdp, rng), Statistics(mdp.n_states, mdp.n_actions)
+    state = simulator.reset()
+    for _ in range(n_transitions):
+        action = int(rng.integers(mdp.n_actions))
+        reward, next_state, terminated = simulator.step(action)
+        statistics.update(state, action, reward, next_state, terminated)
+        state = simulator.reset() if terminated else next_state
+    return statistics
+
+
+def ample(mdp: TabularMDP, n_visits: int = 100_000) -> Statistics:
+    """Counts in proportion to the true probabilities."""
+    counts = np.round(mdp.dense_transition * n_visits)
+    terminal = mdp.terminal
+    counts[terminal] = 0
+    return Statistics.from_counts(counts, mdp.reward * counts.sum(axis=2), terminal)
+
+
+# Learning
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_agent_learns_an_easy_problem(name: str) -> None:
+    mdp = machine_replacement(6)
+    agent = sized(AGENTS[name], mdp)
+    live(agent, Simulator(mdp, np.random.default_rng(0)), 64)
+    assert Scorer(mdp)(agent.plan()) > 0.8
+
+
+def test_uniform_scores_zero() -> None:
+    mdp = gridworld(3)
+    agent = sized(AGENTS["uniform"], mdp)
+    live(agent, Simulator(mdp, np.random.default_rng(0)), 4)
+    assert Scorer(mdp)(agent.plan()) == pytest.approx(0)
+    assert {agent.act(0) for _ in range(100)} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(("name", "n_episodes"), [("ucbvi", 40), ("psrl", 40), ("r-max", 10), ("q-learning", 800)])
+def test_gridworld_is_solved(name: str, n_episodes: int) -> None:
+    mdp = gridworld(3)
+    agent = sized(AGENTS[name], mdp)
+    live(agent, Simulator(mdp, np.random.default_rng(0)), n_episodes)
+    assert Scorer(mdp)(agent.plan()) >= 0.95
+
+
+def test_r_max_explores_deeply_within_episodes() -> None:
+    environment = ENVIRONMENTS["dyna-maze"]
+    mdp = environment.build()
+    agent = sized(RMax, mdp)
+    live(agent, Simulator(mdp, np.random.default_rng(0)), 8, environment.horizon, terminal_ends=True)
+    assert Scorer(mdp)(agent.plan()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", sorted(AGENTS))
+def test_the_unit_of_rewards_does_not_matter(name: str) -> None:
+    mdp = frozen_lake()
+    actions = [
+        live(sized(AGENTS[name], mdp), Simulator(mdp, np.random.default_rng(0)), 12, reward_factor=factor)
+        for factor in (1.0, 8.0)
+    ]
+    assert actions[0] == actions[1]
+
+
+@pytest.mark.parametrize("name", sorted({**AGENTS, **OFFLINE_AGENTS}))
+def test_plans_are_policies_even_before_any_observation(name: str) -> None:
+    mdp = gridworld(3)
+    agent = sized({**AGENTS, **OFFLINE_AGENTS}[name], mdp)
+    for _ in range(2):
+        policy = agent.plan()
+        assert policy.shape == (9, 4)
+        assert policy.min() >= 0
+        assert policy.sum(axis=1) == pytest.approx(1)
+        live(agent, Simulator(mdp, np.random.default_rng(0)), 2, 10)
+
+
+@pytest.mark.parametrize("name", sorted(AGENTS))
+def test_lives_repeat_with_their_seed(name: str) -> None:
+    mdp = frozen_lake()
+    first, again, other = (
+        live(sized(AGENTS[name], mdp, seed), Simulator(mdp, np.random.default_rng(seed)), 3) for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert first != other
+
+
+# Nothing reaches the truth
+
+
+def reachable(thing: object, seen: dict[int, object]) -> dict[int, object]:
+    """Everything that can be got at from `thing` through attributes and containers."""
+    if id(thing) in seen or isinstance(thing, (str, bytes, int, float, type, types.ModuleType)):
+        return seen
+    seen[id(thing)] = thing
+    parts: list[object] = []
+    if isinstance(thing, dict):
+        parts = [*thing.keys(), *thing.values()]
+    elif isinstance(thing, (list, tuple, set)):
+        parts = list(thing)
+    if hasattr(thing, "__dict__"):
+        parts += list(vars(thing).values())
+    for part in parts:
+        reachable(part, seen)
+    return seen
+
+
+@pytest.mark.parametrize("name", sorted({**AGENTS, **OFFLINE_AGENTS}))
+def test_no_agent_holds_the_mdp(name: str) -> None:
+    mdp = frozen_lake()
+    agent = sized({**AGENTS, **OFFLINE_AGENTS}[name], mdp)
+    simulator = Simulator(mdp, np.random.default_rng(0))
+    live(agent, simulator, 2, 10)
+    agent.plan()
+    assert not any(isinstance(thing, (TabularMDP, Simulator)) for thing in reachable(agent, {}).values())
+    assert any(isinstance(thing, Simulator) for thing in reachable([simulator], {}).values())
+
+
+# Planning, against plain reimplementations
+
+
+def naive_ucbvi(statistics: Statistics, discount: float, c: float, largest: float, episode: int) -> np.ndarray:
+    counts, sums = statistics.dense_counts()
+    n_states, n_actions = sums.shape
+    visits = counts.sum(axis=2)
+    p = np.where(visits[..., None] > 0, counts / np.maximum(visits, 1)[..., None], 1 / n_states)
+    bonus = c * np.sqrt(np.log(n_states * n_actions * episode + 1) / np.maximum(visits, 1))
+    top = largest / (1 - discount)
+    bonus[visits == 0] = top
+    value = np.zeros(n_states)
+    for _ in range(80):
+        q = np.minimum(sums / np.maximum(visits, 1) + bonus + discount * (p @ value), top)
+        value = q.max(axis=1)
+    return q
+
+
+@pytest.mark.parametrize("dense_entries", [0, 20_000])
+@pytest.mark.parametrize("n_transitions", [1, 30, 400])
+def test_ucbvi_plans_like_the_papers_baseline(
+    dense_entries: int, n_transitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimated_model, "DENSE_ENTRIES", dense_entries)
+    mdp = gridworld(3)
+    agent = sized(UCBVI, mdp, reward_range=(-1, 9), bonus=1.0)
+    simulator = Simulator(mdp, np.random.default_rng(1))
+    walker, state = np.random.default_rng(2), simulator.reset()
+    for _ in range(n_transitions):
+        action = int(walker.integers(4))
+        reward, next_state, _ = simulator.step(action)
+        agent.observe(Transition(state, action, reward, next_state))
+        state = next_state
+    agent.episode = 5
+    expected = naive_ucbvi(agent.statistics, mdp.discount, 1.0, 9.0, episode=5)
+    np.testing.assert_allclose(agent.optimistic_q(), expected, rtol=1e-4)
+
+
+def naive_vi_lcb(statistics: Statistics, discount: float, c: float) -> np.ndarray:
+    counts, sums = statistics.dense_counts()
+    n_states, n_actions = sums.shape
+    visits = counts.sum(axis=2)
+    p = counts / np.maximum(visits, 1)[..., None]
+    penalty = c * np.sqrt(np.log(n_states * n_actions / 0.1) / np.maximum(visits, 1))
+    top = statistics.reward_scale / (1 - discount)
+    value = np.zeros(n_states)
+    for _ in range(1000):
+        q = np.clip(sums / np.maximum(visits, 1) - penalty + discount * (p @ value), -top, top)
+        q[visits == 0] = -top
+        q[sorted(statistics.terminal)] = 0
+        value = q.max(axis=1)
+    return q
+
+
+@pytest.mark.parametrize("dense_entries", [0, 20_000])
+@pytest.mark.parametrize("penalty", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("n_transitions", [8, 128, 2048])
+def test_vi_lcb_plans_as_the_paper_writes(
+    dense_entries: int, penalty: float, n_transitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimated_model, "DENSE_ENTRIES", dense_entries)
+    mdp = frozen_lake()
+    statistics = logged(mdp, n_transitions)
+    agent = sized(VILCB, mdp, penalty=penalty, statistics=statistics)
+    np.testing.assert_allclose(agent.pessimistic_q(), naive_vi_lcb(statistics, mdp.discount, penalty), atol=1e-4)
+
+
+def naive_q_learning(mdp: TabularMDP, rng: np.random.Generator, n_episodes: int) -> np.ndarray:
+    p, r, discount = mdp.dense_transition, mdp.reward, mdp.discount
+    q = np.full(r.shape, np.abs(r).max() / (1 - discount))
+    for _ in range(n_episodes):
+        s = 0
+        for _ in range(50):
+            a = rng.integers(r.shape[1]) if rng.random() < 0.1 else q[s].argmax()
+            t = rng.choice(len(r), p=p[s, a])
+            q[s, a] += 0.1 * (r[s, a] + discount * q[t].max() - q[s, a])
+            s = t
+    return q
+
+
+def test_q_learning_repeats_the_papers_baseline_draw_by_draw() -> None:
+    mdp = frozen_lake()
+    expected = naive_q_learning(mdp, np.random.default_rng(7), 40)
+    rng = np.random.default_rng(7)
+    agent = sized(QLearning, mdp, rng=rng, reward_range=(mdp.reward.min(), mdp.reward.max()))
+    live(agent, Simulator(mdp, rng), 40)
+    np.testing.assert_allclose(agent.q, expected)
+
+
+def test_ucbvi_converges_on_gridworld_when_the_paper_says() -> None:
+    mdp, rng = gridworld(3), np.random.default_rng(0)
+    agent, score = sized(UCBVI, mdp, rng=rng, reward_range=(-1, 9), bonus=1.0), Scorer(mdp)
+    simulator = Simulator(mdp, rng)
+    solved = []
+    for _ in range(24):
+        solved.append(score(agent.plan()) >= 0.95)
+        live(agent, simulator, 1)
+    assert solved == [False] * 15 + [True] * 9
+
+
+# Single agents
+
+
+def test_ucbvi_values_nothing_above_what_rewards_allow() -> None:
+    mdp = gridworld(3)
+    agent = sized(UCBVI, mdp, reward_range=(-1, 9))
+    live(agent, Simulator(mdp, np.random.default_rng(0)), 3)
+    q = agent.optimistic_q()
+    assert q.max() <= 9 / (1 - mdp.discount) + 1e-9
+    unvisited = agent.statistics.dense_counts()[0].sum(axis=2) == 0
+    assert unvisited.any()
+    assert q[unvisited] == pytest.approx(9 / (1 - mdp.discount))
+
+
+@pytest.mark.parametrize("kind", [QLearning, UCBH])
+def test_q_learning_starts_optimistic_in_units_of_the_rewards_seen(kind: type[QLearning]) -> None:
+    agent = kind(3, 2, discount=0.9, rng=np.random.default_rng(0))
+    assert agent.q[0] == pytest.approx([10, 10])
+    agent.observe(Transition(0, 0, 0.0, 1))
+    share = agent.q[0][0] / agent.q[0][1]
+    agent.observe(Transition(1, 0, 4.0, 2))
+    assert agent.q[2] == pytest.approx([40, 40])
+    assert agent.q[0] == pytest.approx([40 * share, 40])
+    learned = agent.q[1][0]
+    agent.observe(Transition(2, 0, -8.0, 2))
+    assert agent.q[0][1] == pytest.approx(80)
+    assert agent.q[1][0] == learned
+
+
+def test_q_learning_expects_nothing_after_a_termination() -> None:
+    agent = QLearning(2, 1, discount=0.9, rng=np.random.default_rng(0), reward_range=(0, 1), learning_rate=1.0)
+    agent.observe(Transition(0, 0, 0.5, 1, terminated=True))
+    assert agent.q[0][0] == 0.5
+
+
+def test_psrl_samples_its_posterior() -> None:
+    agent = PSRL(4, 1, discount=0.9, rng=np.random.default_rng(0), reward_range=(0, 1))
+    for successor in (1, 1, 2):
+        agent.observe(Transition(0, 0, 1.0, successor))
+    rows = np.mean([agent._sample_transition().toarray() for _ in range(1500)], axis=0)
+    prior = 1 / 4
+    assert rows[0] == pytest.approx(np.array([prior, 2 + prior, 1 + prior, prior]) / 4, abs=0.03)
+    assert rows[3] == pytest.approx(np.full(4, prior), abs=0.04)
+
+
+def test_psrl_is_surer_of_rewards_seen_often() -> None:
+    agent = PSRL(2, 1, discount=0.9, rng=np.random.default_rng(0), reward_range=(0, 1))
+
+    def spread() -> np.ndarray:
+        model = estimated_model.EstimatedModel.most_likely(agent.statistics)
+        samples = np.array([agent._sample_reward(model) for _ in range(1000)])
+        return np.subtract(*np.percentile(samples, [75, 25], axis=0))
+
+    for _ in range(20):
+        agent.observe(Transition(0, 0, 0.7, 1))
+    surer, unsure = spread()
+    assert surer < 0.05 * unsure
+
+
+@pytest.mark.parametrize("name", ["vi-lcb", "certainty-equivalence"])
+def test_offline_agents_solve_an_mdp_they_have_seen_enough_of(name: str) -> None:
+    mdp = frozen_lake()
+    agent = sized(OFFLINE_AGENTS[name], mdp, statistics=ample(mdp))
+    assert Scorer(mdp)(agent.plan()) == pytest.approx(1, abs=1e-3)
+
+
+def test_certainty_equivalence_has_the_optimal_values_in_the_limit() -> None:
+    mdp = frozen_lake()
+    agent = sized(CertaintyEquivalence, mdp, statistics=ample(mdp))
+    going = ~mdp.terminal
+    np.testing.assert_allclose(agent.empirical_q()[going], optimal_q(mdp)[going], atol=1e-3)
+
+
+def test_behaviour_cloning_does_what_was_done() -> None:
+    agent = BehaviourCloning(3, 2, discount=0.9, rng=np.random.default_rng(0))
+    for action in (0, 0, 0, 1):
+        agent.observe(Transition(1, action, 0.0, 2))
+    assert agent.plan().tolist() == [[0.5, 0.5], [0.75, 0.25], [0.5, 0.5]]
+    assert np.mean([agent.act(1) for _ in range(2000)]) == pytest.approx(0.25, abs=0.04)
+    agent.observe(Transition(1, 1, 0.0, 2))
+    assert agent.plan()[1].tolist() == [0.6, 0.4]
+
+
+# In context
+
+
+class CountingPlanner:
+    """Logits that prefer the action visited least, and a record of how it was called."""
+
+    def __init__(self) -> None:
+        self.batch_sizes: list[int] = []
+
+    def __call__(self, batch: StatisticsBatch) -> list[np.ndarray]:
+        self.batch_sizes.append(len(batch))
+        result = []
+        for mdp, (n_states, n_actions) in enumerate(zip(batch.n_states, batch.n_actions, strict=True)):
+            logits = np.zeros(n_states * n_actions)
+            mine = batch.pair_mdp == mdp
+            logits[batch.pair[mine]] = -batch.n_visits[mine]
+            result.append(logits.reshape(n_states, n_actions))
+        return result
+
+
+def test_in_context_plans_once_per_episode() -> None:
+    mdp, planner = gridworld(3), CountingPlanner()
+    agent = sized(InContext, mdp, planner=planner)
+    live(agent, Simulator(mdp, np.random.default_rng(0)), 5)
+    assert planner.batch_sizes == [1] * 5
+
+
+def test_many_in_context_agents_plan_in_one_call() -> None:
+    planner = CountingPlanner()
+    agents = [sized(InContext, mdp, planner=planner) for mdp in (gridworld(2), gridworld(3), frozen_lake())]
+    for action, agent in enumerate(agents):
+        agent.observe(Transition(0, action, 1.0, 1, truncated=True))
+    replan_together(agents)
+    assert planner.batch_sizes == [3]
+    for action, agent in enumerate(agents):
+        assert agent.plan().shape == (agent.n_states, 4)
+        assert agent.plan()[0, action] == 0
+        agent.act(0)
+    assert planner.batch_sizes == [3]
+    agents[1].observe(Transition(0, 0, 1.0, 1))
+    replan_together(agents)
+    assert planner.batch_sizes == [3, 1]
+
+
+def test_agents_with_different_planners_each_get_their_own() -> None:
+    first, second = CountingPlanner(), CountingPlanner()
+    replan_together([sized(InContext, gridworld(2), planner=planner) for planner in (first, second, first)])
+    assert (first.batch_sizes, second.batch_sizes) == ([2], [1])
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0])
+def test_in_context_acts_by_the_softmax_of_its_logits(temperature: float) -> None:
+    logits = np.array([[0.0, 0.5, -1.0]])
+    agent = InContext(
+        1, 3, discount=0.9, rng=np.random.default_rng(0), planner=lambda _: [logits], acting_temperature=temperature
+    )
+    frequency = np.bincount([agent.act(0) for _ in range(5000)], minlength=3) / 5000
+    weights = np.exp(logits[0] / temperature)
+    assert frequency == pytest.approx(weights / weights.sum(), abs=0.025)
+    assert agent.plan().tolist() == [[0, 1, 0]]
+
+
+def test_in_context_exploits_what_it_knows_now_and_explores_by_what_it_knew() -> None:
+    agent = InContext(
+        1, 2, discount=0.9, rng=np.random.default_rng(0), planner=CountingPlanner(), acting_temperature=1e-6
+    )
+    agent.observe(Transition(0, 1, 0.0, 0))
+    assert agent.act(0) == 0
+    agent.observe(Transition(0, 0, 0.0, 0))
+    agent.observe(Transition(0, 0, 0.0, 0))
+    assert agent.plan().tolist() == [[0, 1]]
+    assert agent.act(0) == 0
+    agent.observe(Transition(0, 0, 0.0, 0, truncated=True))
+    assert agent.act(0) == 1
