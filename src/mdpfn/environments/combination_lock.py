@@ -10,7 +10,7 @@ from mdpfn.environments.base import Environment
 from mdpfn.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.mdp import TabularMDP
 
-SOURCE = "Whitehead (1991), Complexity and cooperation in Q-learning; Kakade (2003), Sample complexity of RL, ch. 8"
+SOURCE = "Whitehead (1991), Complexity and cooperation in Q-learning; Kakade (2003), On the sample complexity of RL"
 
 
 def combination_lock(length: int, n_actions: int, *, seed: int = 0, discount: float = 0.99) -> TabularMDP:

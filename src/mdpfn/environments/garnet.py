@@ -10,7 +10,7 @@ from mdpfn.environments.base import Environment
 from mdpfn.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.mdp import TabularMDP
 
-SOURCE = "Archibald, McKinnon and Thomas (1995), The generation of Markov decision processes; Bhatnagar et al. (2009)"
+SOURCE = "Archibald, McKinnon and Thomas (1995), On the generation of Markov decision processes"
 
 
 def garnet(n_states: int, n_actions: int, branching: int, *, seed: int = 0, discount: float = 0.95) -> TabularMDP:

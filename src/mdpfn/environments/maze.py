@@ -85,7 +85,7 @@ def carved_maze(size: int, seed: int) -> tuple[str, ...]:
 ENVIRONMENTS = [
     Environment(
         "four-rooms", "four rooms",
-        "Sutton, Precup and Singh (1999), Between MDPs and semi-MDPs, fig. 2, with the goal in the far corner",
+        "Sutton, Precup and Singh (1999), Between MDPs and semi-MDPs, rooms example, with the goal in the far corner",
         200, partial(maze, FOUR_ROOMS, slip=1 / 3, discount=0.99),
     ),
     Environment(

@@ -68,7 +68,7 @@ ENVIRONMENTS = [
         admission_control,
     ),
     Environment(
-        "queue-service", "queue", "Crabill (1972); Puterman (1994), Markov Decision Processes, sec. 3.7.1",
+        "queue-service", "queue", "Crabill (1972); Puterman (1994), Markov Decision Processes, sec. 3.7.2",
         100, service_control,
     ),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from mdpfn.environments.base import Environment
 from mdpfn.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.mdp import TabularMDP
 
-SOURCE = "Strehl and Littman (2008), An analysis of model-based interval estimation for MDPs, fig. 1"
+SOURCE = "Strehl and Littman (2008), An analysis of model-based interval estimation for Markov decision processes"
 LEFT, RIGHT = range(2)
 
 

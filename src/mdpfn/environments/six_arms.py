@@ -6,7 +6,7 @@ from mdpfn.environments.base import Environment
 from mdpfn.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.mdp import TabularMDP
 
-SOURCE = "Strehl and Littman (2008), An analysis of model-based interval estimation for MDPs, fig. 2"
+SOURCE = "Strehl and Littman (2008), An analysis of model-based interval estimation for Markov decision processes"
 ENTRY_PROBABILITY = (1.0, 0.15, 0.1, 0.05, 0.03, 0.01)
 ROOM_REWARD = (50.0, 133.0, 300.0, 800.0, 1660.0, 6000.0)
 EXIT_OF_FIRST_ROOM = 4
