@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -186,19 +187,35 @@ def test_no_agent_holds_the_mdp(name: str) -> None:
 # Planning, against plain reimplementations
 
 
-def naive_ucbvi(statistics: Statistics, discount: float, c: float, largest: float, episode: int) -> np.ndarray:
+def one_sweep(
+    statistics: Statistics, discount: float, value: list[float], backup: Callable[[float, float, float], float]
+) -> list[list[float]]:
+    """Q of every pair on its own, from `backup`(N, r̂, γ Σ P̂ V); nothing is known of an unvisited pair but N = 0."""
     counts, sums = statistics.dense_counts()
-    n_states, n_actions = sums.shape
-    visits = counts.sum(axis=2)
-    p = np.where(visits[..., None] > 0, counts / np.maximum(visits, 1)[..., None], 1 / n_states)
-    bonus = c * np.sqrt(np.log(n_states * n_actions * episode + 1) / np.maximum(visits, 1))
-    top = largest / (1 - discount)
-    bonus[visits == 0] = top
-    value = np.zeros(n_states)
-    for _ in range(80):
-        q = np.minimum(sums / np.maximum(visits, 1) + bonus + discount * (p @ value), top)
-        value = q.max(axis=1)
+    q = []
+    for state, row in enumerate(counts):
+        q.append([])
+        for action, successors in enumerate(row):
+            n = sum(successors)
+            mean = sums[state, action] / n if n else 0.0
+            future = discount * sum(m / n * v for m, v in zip(successors, value, strict=True)) if n else 0.0
+            q[-1].append(backup(n, mean, future))
     return q
+
+
+def naive_ucbvi(statistics: Statistics, discount: float, c: float, largest: float, episode: int) -> np.ndarray:
+    """Upper confidence bounds as B.3 states them, with the paper's 80 sweeps."""
+    top = largest / (1 - discount)
+    log_term = math.log(statistics.n_states * statistics.n_actions * episode + 1)
+
+    def backup(n: float, mean: float, future: float) -> float:
+        return min(mean + c * math.sqrt(log_term / n) + future, top) if n else top
+
+    value = [0.0] * statistics.n_states
+    for _ in range(80):
+        q = one_sweep(statistics, discount, value, backup)
+        value = [max(row) for row in q]
+    return np.array(q)
 
 
 @pytest.mark.parametrize("dense_entries", [0, 20_000])
@@ -222,19 +239,21 @@ def test_ucbvi_plans_like_the_papers_baseline(
 
 
 def naive_vi_lcb(statistics: Statistics, discount: float, c: float) -> np.ndarray:
-    counts, sums = statistics.dense_counts()
-    n_states, n_actions = sums.shape
-    visits = counts.sum(axis=2)
-    p = counts / np.maximum(visits, 1)[..., None]
-    penalty = c * np.sqrt(np.log(n_states * n_actions / 0.1) / np.maximum(visits, 1))
-    top = statistics.reward_scale / (1 - discount)
-    value = np.zeros(n_states)
-    for _ in range(1000):
-        q = np.clip(sums / np.maximum(visits, 1) - penalty + discount * (p @ value), -top, top)
-        q[visits == 0] = -top
-        q[sorted(statistics.terminal)] = 0
-        value = q.max(axis=1)
-    return q
+    """Lower confidence bounds as B.4 states them, swept until they no longer move."""
+    floor = -statistics.reward_scale / (1 - discount)
+    log_term = math.log(statistics.n_states * statistics.n_actions / 0.1)
+
+    def backup(n: float, mean: float, future: float) -> float:
+        return min(max(mean - c * math.sqrt(log_term / n) + future, floor), -floor) if n else floor
+
+    value, moved = [0.0] * statistics.n_states, 1.0
+    while moved > 1e-8:
+        q = one_sweep(statistics, discount, value, backup)
+        for state in statistics.terminal:
+            q[state] = [0.0] * statistics.n_actions
+        moved = max(abs(max(row) - old) for row, old in zip(q, value, strict=True))
+        value = [max(row) for row in q]
+    return np.array(q)
 
 
 @pytest.mark.parametrize("dense_entries", [0, 20_000])
@@ -250,26 +269,28 @@ def test_vi_lcb_plans_as_the_paper_writes(
     np.testing.assert_allclose(agent.pessimistic_q(), naive_vi_lcb(statistics, mdp.discount, penalty), atol=1e-4)
 
 
-def naive_q_learning(mdp: TabularMDP, rng: np.random.Generator, n_episodes: int) -> np.ndarray:
-    p, r, discount = mdp.dense_transition, mdp.reward, mdp.discount
-    q = np.full(r.shape, np.abs(r).max() / (1 - discount))
-    for _ in range(n_episodes):
-        s = 0
-        for _ in range(50):
-            a = rng.integers(r.shape[1]) if rng.random() < 0.1 else q[s].argmax()
-            t = rng.choice(len(r), p=p[s, a])
-            q[s, a] += 0.1 * (r[s, a] + discount * q[t].max() - q[s, a])
-            s = t
-    return q
-
-
-def test_q_learning_repeats_the_papers_baseline_draw_by_draw() -> None:
+def test_q_learning_follows_its_equation_step_by_step() -> None:
     mdp = frozen_lake()
-    expected = naive_q_learning(mdp, np.random.default_rng(7), 40)
-    rng = np.random.default_rng(7)
-    agent = sized(QLearning, mdp, rng=rng, reward_range=(mdp.reward.min(), mdp.reward.max()))
-    live(agent, Simulator(mdp, rng), 40)
-    np.testing.assert_allclose(agent.q, expected)
+    agent = sized(QLearning, mdp, reward_range=(-0.8, 0.8), epsilon=0.5)
+    simulator, walker = Simulator(mdp, np.random.default_rng(0)), np.random.default_rng(1)
+    expected = {(state, action): 0.8 / 0.05 for state in range(16) for action in range(4)}
+    for _ in range(40):
+        state = simulator.reset()
+        for _ in range(50):
+            action = int(walker.integers(4))
+            reward, next_state, _ = simulator.step(action)
+            best_next = max(expected[next_state, following] for following in range(4))
+            expected[state, action] = 0.9 * expected[state, action] + 0.1 * (reward + 0.95 * best_next)
+            agent.observe(Transition(state, action, reward, next_state))
+            state = next_state
+    np.testing.assert_allclose(np.array(agent.q).reshape(-1), list(expected.values()))
+
+
+def test_q_learning_is_greedy_but_for_epsilon() -> None:
+    agent = QLearning(1, 4, discount=0.9, rng=np.random.default_rng(0), epsilon=0.2)
+    agent.q = [[0.0, 2.0, 2.0, 1.0]]
+    frequency = np.bincount([agent.act(0) for _ in range(5000)], minlength=4) / 5000
+    assert frequency == pytest.approx([0.05, 0.85, 0.05, 0.05], abs=0.025)  # the first of the best
 
 
 def test_ucbvi_converges_on_gridworld_when_the_paper_says() -> None:
