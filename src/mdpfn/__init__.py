@@ -12,17 +12,23 @@ from mdpfn.errors import MdpfnError
 from mdpfn.version import __version__
 
 if TYPE_CHECKING:
+    from mdpfn.interface.agent import Agent
+    from mdpfn.interface.plan import Plan
+    from mdpfn.interface.result import Result
     from mdpfn.mdp import TabularMDP
     from mdpfn.statistics import Statistics
     from mdpfn.weights import load_model
 
 _HOME = {
+    "Agent": "mdpfn.interface.agent",
+    "Plan": "mdpfn.interface.plan",
+    "Result": "mdpfn.interface.result",
     "Statistics": "mdpfn.statistics",
     "TabularMDP": "mdpfn.mdp",
     "load_model": "mdpfn.weights",
 }
 
-__all__ = ["MdpfnError", "Statistics", "TabularMDP", "__version__", "load_model"]
+__all__ = ["Agent", "MdpfnError", "Plan", "Result", "Statistics", "TabularMDP", "__version__", "load_model"]
 
 
 def __getattr__(name: str) -> Any:

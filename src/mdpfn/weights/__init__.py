@@ -1,5 +1,13 @@
 """Shipped models and their cards; loading by name or path, never from the network."""
 
-from mdpfn.weights.store import Model, load_model, load_planner, save_model, shipped_models, weights_hash
+from mdpfn.weights.store import (
+    DEFAULT_WEIGHTS,
+    Model,
+    load_model,
+    load_planner,
+    save_model,
+    shipped_models,
+    weights_hash,
+)
 
-__all__ = ["Model", "load_model", "load_planner", "save_model", "shipped_models", "weights_hash"]
+__all__ = ["DEFAULT_WEIGHTS", "Model", "load_model", "load_planner", "save_model", "shipped_models", "weights_hash"]

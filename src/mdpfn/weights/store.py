@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
@@ -16,6 +15,7 @@ from mdpfn.statistics import StatisticsBatch
 from mdpfn.storage import DESCRIPTION, read_bundle, write_bundle
 
 FORMAT = 1
+DEFAULT_WEIGHTS = "paper"
 SHIPPED = Path(__file__).parent
 Planner = Callable[[StatisticsBatch], list[Floats]]
 

@@ -1,0 +1,255 @@
+"""The agent: give it an environment or data, and it plans. No training, no tuning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from mdpfn.agents.base import Transition
+from mdpfn.agents.in_context import InContext
+from mdpfn.agents.policies import ActionSampler
+from mdpfn.agents.reward_range import RewardRange
+from mdpfn.checks import whole_number
+from mdpfn.errors import MdpfnError
+from mdpfn.interface.codec import Codec
+from mdpfn.interface.context import Context, Options
+from mdpfn.interface.coverage import Coverage
+from mdpfn.interface.limits import Limits
+from mdpfn.interface.online import OnEpisode, run_episodes, spaces_of
+from mdpfn.interface.plan import Plan, empirical_value
+from mdpfn.interface.planner import NetworkPlanner
+from mdpfn.interface.result import Result
+from mdpfn.interface.spaces import codec_of
+from mdpfn.statistics import Statistics
+from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
+
+
+class Agent:
+    """Solves small decision problems in context: everything it learns about one is in its `statistics`.
+
+    Three ways in: `solve` an environment, `reset` and then `act` and `observe` in a loop of your own, or `fit`
+    logged data. Then `predict` or `plan`. Each of the three starts afresh.
+
+    `depth` is how many propagation steps a plan takes, by default as many as in training. `acting_temperature` τ
+    says how boldly it explores: actions are drawn from softmax(logits / τ).
+    """
+
+    def __init__(self, model: Model, *, depth: int | None = None, acting_temperature: float = 1.0) -> None:
+        if not isinstance(acting_temperature, int | float) or not 0 < acting_temperature < np.inf:
+            limit = "it must be positive and finite"
+            raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 1.0")
+        self.model, self.acting_temperature = model, acting_temperature
+        self.limits = Limits.of(model)
+        self._planner = NetworkPlanner(model.network, depth, self.limits)
+        self._context: Context[InContext] | None = None
+
+    @classmethod
+    def from_pretrained(cls, weights: str | Path = DEFAULT_WEIGHTS, **options: Any) -> Agent:
+        """An agent with the weights of a shipped model, by name, or of a model directory. Never downloads."""
+        return cls(load_model(weights), **options)
+
+    def reset(
+        self,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        discount: float = Options.discount,
+        reward_range: RewardRange | None = None,
+        replan_every: int | None = None,
+        seed: int | None = None,
+    ) -> Agent:
+        """Forget everything and face a new problem.
+
+        Spaces are finite Gymnasium spaces. A number n stands for Discrete(n), a list for the names in it, and
+        None for observations that are only known to be hashable: these are numbered as they appear.
+        `reward_range` is the smallest and largest reward there can be; without it, rewards count relative to the
+        largest one observed. The agent plans at the start of an episode, with `replan_every` also after that
+        many steps. `seed` makes its choices repeatable.
+        """
+        options = Options(discount, reward_range, replan_every)
+        states = codec_of(observation_space, "observation", self.limits.states)
+        actions = codec_of(action_space, "action", self.limits.actions)
+        if actions.n == 0:
+            limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
+            raise MdpfnError("the action space", action_space, limit, "give a smaller space")
+        statistics = Statistics(max(states.n, 1), actions.n)
+        self._enter(observation_space, action_space, states, actions, statistics, options, seed)
+        return self
+
+    def act(self, observation: Any) -> Any:
+        """The action to take now, exploring. Plans by itself when an episode has ended."""
+        context = self._entered()
+        return context.actions.decode(context.learner.act(context.state_id(observation)))
+
+    def observe(
+        self,
+        observation: Any,
+        action: Any,
+        reward: float,
+        next_observation: Any,
+        *,
+        terminated: bool,
+        truncated: bool = False,
+    ) -> None:
+        """Learn from one transition.
+
+        `terminated` says that nothing can be earned after `next_observation`, `truncated` that the episode was
+        broken off there, which says nothing about the state.
+        """
+        context = self._entered()
+        state, next_state = context.state_id(observation), context.state_id(next_observation)
+        action_id = context.actions.encode(action)
+        context.record(Transition(state, action_id, reward, next_state, terminated, truncated))
+
+    def solve(
+        self,
+        env: Any,
+        episodes: int = 100,
+        *,
+        seed: int | None = None,
+        discount: float = Options.discount,
+        reward_range: RewardRange | None = None,
+        replan_every: int | None = None,
+        max_episode_steps: int | None = None,
+        resume: bool = False,
+        on_episode: OnEpisode | None = None,
+    ) -> Result:
+        """Learn a Gymnasium environment, single or vector, or one by its id, in this many episodes.
+
+        `discount`, `reward_range` and `replan_every` are those of `reset`. Episodes are broken off after
+        `max_episode_steps`, by default after 1000 where a single environment has no time limit of its own.
+        `resume` goes on with what the agent knows of this environment already, and with the options it began
+        with. `on_episode` is called after every episode with the `History` so far.
+        """
+        whole_number("episodes", episodes, low=1)
+        if max_episode_steps is not None:
+            whole_number("max_episode_steps", max_episode_steps, low=1)
+        env = _made(env)
+        observation_space, action_space = spaces_of(env)
+        if not resume:
+            self.reset(
+                observation_space,
+                action_space,
+                discount=discount,
+                reward_range=reward_range,
+                replan_every=replan_every,
+                seed=seed,
+            )
+        context = self._entered()
+        if (context.observation_space, context.action_space) != (observation_space, action_space):
+            limit = f"the agent knows {context.observation_space} and {context.action_space}"
+            raise MdpfnError("env", repr(env), limit, "resume with the same spaces, or start afresh without resume")
+        context.learner.acting_policy = None  # a new episode begins, wherever the last one was left
+        run_episodes(context, env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
+        return self.result
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, Any]:
+        """(action, state) for one observation, or actions for a batch of them, as in Stable-Baselines3.
+
+        The best action by everything observed so far, or with `deterministic=False` one drawn from the policy.
+        `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
+        """
+        context = self._entered()
+        plan = self.plan()
+        choose = plan.greedy.__getitem__ if deterministic else ActionSampler(plan.policy, context.learner.rng)
+
+        def action_of(one: Any) -> Any:
+            number = context.states.encode(one)  # a state that never appeared has no row: any action will do
+            return context.actions.decode(int(choose(number)) if number < len(plan.greedy) else 0)
+
+        if not context.states.is_batch(observation):
+            return action_of(observation), state
+        return context.actions.batch([action_of(one) for one in context.states.unbatch(observation)]), state
+
+    def plan(self, statistics: Statistics | None = None, *, depth: int | None = None) -> Plan:
+        """A policy for every state, by everything observed so far or by the given `statistics`."""
+        planner = self._planner if depth is None else replace(self._planner, depth=depth)
+        if statistics is not None:
+            if not isinstance(statistics, Statistics):
+                limit = "it must be mdpfn.Statistics"
+                raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
+            return Plan(planner(statistics.batch())[0])
+        context = self._entered()
+        logits = context.learner.logits() if depth is None else planner(context.learner.context())[0]
+        if context.plan is None or context.plan.policy_logits is not logits:
+            context.plan = Plan(logits, context.states, context.actions)
+        return context.plan
+
+    @property
+    def statistics(self) -> Statistics:
+        """What was observed of the problem at hand."""
+        return self._entered().learner.statistics
+
+    @property
+    def result(self) -> Result:
+        """What came of everything so far."""
+        context = self._entered()
+        history, statistics, plan = context.history, self.statistics, self.plan()
+        starts = history.start_states if context.starts_known else None
+        return Result(
+            plan=plan,
+            value=empirical_value(statistics, plan.greedy, context.options.discount),
+            coverage=Coverage.of(statistics, starts, plan),
+            returns=np.array(history.returns, dtype=np.float64),
+            lengths=np.array(history.lengths, dtype=np.int64),
+            n_transitions=statistics.n_transitions,
+            seconds=history.seconds,
+            discount=context.options.discount,
+            weights=self.model.name,
+            columns=context.columns,
+        )
+
+    def _enter(
+        self,
+        observation_space: Any,
+        action_space: Any,
+        states: Codec,
+        actions: Codec,
+        statistics: Statistics,
+        options: Options,
+        seed: int | None,
+    ) -> Context[InContext]:
+        """Face a problem of which something may be known already."""
+        self.limits.check_sizes(statistics.n_states, statistics.n_actions)
+        self.limits.warn_of_discount(options.discount)
+        learner = InContext(
+            statistics.n_states,
+            statistics.n_actions,
+            discount=options.discount,
+            rng=agent_rng(seed),
+            planner=self._planner,
+            acting_temperature=self.acting_temperature,
+            replan_every=options.replan_every,
+            reward_range=options.reward_range,
+            statistics=statistics,
+        )
+        self._context = Context(observation_space, action_space, states, actions, learner, options, self.limits)
+        return self._context
+
+    def _entered(self) -> Context[InContext]:
+        if self._context is None:
+            limit = "it knows no problem yet"
+            raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
+        return self._context
+
+
+def agent_rng(seed: int | None) -> np.random.Generator:
+    """The generator of an agent: environments seed theirs with the bare seed, and the two must not go in step."""
+    return np.random.default_rng(None if seed is None else [whole_number("seed", seed, low=0), 1])
+
+
+def _made(env: Any) -> Any:
+    """An environment, made by its id if that is what it is."""
+    if not isinstance(env, str):
+        return env
+    try:
+        return gymnasium.make(env)
+    except Exception as error:
+        limit = f"Gymnasium could not make it ({error})"
+        raise MdpfnError("env", repr(env), limit, "check its id, or install what it needs") from None

@@ -1,0 +1,86 @@
+"""One problem an agent is in: what its states and actions are called, what was observed, how episodes went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from mdpfn.agents.base import Agent as Learner
+from mdpfn.agents.base import Transition
+from mdpfn.agents.reward_range import RewardRange
+from mdpfn.errors import MdpfnError
+from mdpfn.interface.codec import Codec
+from mdpfn.interface.history import History
+from mdpfn.interface.limits import Limits
+from mdpfn.interface.plan import Plan
+
+L = TypeVar("L", bound=Learner)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user may say about a problem."""
+
+    discount: float = 0.95
+    reward_range: RewardRange | None = None  # the smallest and largest reward there can be; None: as observed
+    replan_every: int | None = None  # steps; None: once per episode
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.discount, int | float | np.number) or not 0 <= self.discount < 1:
+            raise MdpfnError("discount", repr(self.discount), "it must lie in [0, 1)", "use a value such as 0.95")
+        if self.reward_range is not None and not _is_range(self.reward_range):
+            limit = "it must be (low, high), both finite, low ≤ high and not both 0"
+            raise MdpfnError("reward_range", repr(self.reward_range), limit, "leave it out if it is not known")
+        if self.replan_every is not None and not (isinstance(self.replan_every, int) and self.replan_every >= 1):
+            limit = "it must be a number of steps, at least 1"
+            raise MdpfnError("replan_every", repr(self.replan_every), limit, "leave it out to plan once per episode")
+
+
+def _is_range(value: Any) -> bool:
+    try:
+        low, high = value
+        return bool(-np.inf < low <= high < np.inf and (low, high) != (0, 0))
+    except (TypeError, ValueError):
+        return False
+
+
+@dataclass
+class Context(Generic[L]):
+    """The names of states and actions, the learner that sees only their ids, and what happened so far."""
+
+    observation_space: Any
+    action_space: Any
+    states: Codec
+    actions: Codec
+    learner: L
+    options: Options
+    limits: Limits
+    history: History = field(default_factory=History)
+    starts_known: bool = True  # whether the order of the data tells where episodes started
+    columns: Mapping[str, str] | None = None  # of the data that was read
+    plan: Plan | None = None  # the latest
+
+    def state_id(self, observation: Any) -> int:
+        """The id of an observation; a new one gets the next id."""
+        state = self.states.encode(observation)
+        statistics = self.learner.statistics
+        if state >= statistics.n_states:
+            self.limits.check_sizes(state + 1, statistics.n_actions)
+            statistics.make_room(state + 1)
+        return state
+
+    def record(self, transition: Transition, environment: int = 0) -> None:
+        """Let the learner observe one transition, and remember how the episode goes."""
+        state, _, reward, _, terminated, truncated = transition
+        for field_name, flag in (("terminated", terminated), ("truncated", truncated)):
+            if flag is not True and flag is not False and not isinstance(flag, np.bool_):
+                raise MdpfnError(field_name, repr(flag), "it must be True or False", "say how the episode ended")
+        allowed = self.options.reward_range
+        if allowed is not None and not allowed[0] <= reward <= allowed[1]:
+            limit = f"reward_range allows {allowed[0]} to {allowed[1]}"
+            raise MdpfnError("reward", repr(reward), limit, "give a range that holds every reward, or none")
+        self.learner.observe(transition)
+        self.history.note(state, reward, terminated or truncated, environment)

@@ -1,0 +1,76 @@
+"""What an agent would do: a policy for every state, and what it is worth as far as the data tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import splu
+
+from mdpfn.agents.policies import best_actions, softmax
+from mdpfn.arrays import Floats, Ints
+from mdpfn.interface.codec import Codec
+from mdpfn.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A policy for every state, one row each: row i belongs to `states[i]`, column j to `actions[j]`."""
+
+    policy_logits: Floats  # (S, A) u(s, a); only differences within a row mean something
+    state_codec: Codec | None = None
+    action_codec: Codec | None = None
+
+    @cached_property
+    def policy(self) -> Floats:
+        """(S, A) π(a | s) = softmax_a u(s, a)."""
+        return softmax(self.policy_logits)
+
+    @cached_property
+    def greedy(self) -> Ints:
+        """(S,) the column of the best action of each state; the first one where several are equally good."""
+        return best_actions(self.policy_logits)
+
+    @cached_property
+    def states(self) -> list[Any]:
+        """The states, as the environment or the data calls them."""
+        return _names(self.state_codec, len(self.policy_logits))
+
+    @cached_property
+    def actions(self) -> list[Any]:
+        """The actions, as the environment or the data calls them."""
+        return _names(self.action_codec, self.policy_logits.shape[1])
+
+
+def _names(codec: Codec | None, n: int) -> list[Any]:
+    return list(range(n)) if codec is None else [codec.decode(number) for number in range(min(n, codec.n))]
+
+
+def empirical_value(statistics: Statistics, actions: Ints, discount: float) -> Floats:
+    """(S,) V = r̂ + γ P̂ V of taking `actions` (S,) if the data were all there is to know.
+
+    A pair never visited pays 0 and leads anywhere with equal probability; nothing follows a termination. The
+    uniform rows are one rank-one term u 1ᵀ/S of P̂, so they need not be stored: (I − γR − γ u 1ᵀ/S) V = r̂ is
+    solved for R alone and corrected (Sherman and Morrison 1950).
+    """
+    n_states, n_actions = statistics.n_states, statistics.n_actions
+    z = statistics.batch()
+    pairs = np.arange(n_states) * n_actions + actions
+    taken = actions[z.pair // n_actions] == z.pair % n_actions
+    observed = taken[z.transition_row]
+    state = z.pair // n_actions
+    rows = csr_array(
+        ((z.successor_probs * z.going_on)[observed], (state[z.transition_row[observed]], z.successor[observed])),
+        shape=(n_states, n_states),
+    )
+    reward = np.zeros(n_states)
+    reward[state[taken]] = z.mean_reward[taken]
+    unknown = ~np.isin(pairs, z.pair)
+    unknown &= ~(statistics.terminal_mask() & ~np.isin(np.arange(n_states), state))  # terminal states pay nothing
+    solve = splu((eye_array(n_states) - discount * rows).tocsc()).solve
+    known_part, spread = solve(reward), solve(discount / n_states * unknown)
+    value: Floats = known_part + spread * known_part.sum() / (1 - spread.sum())
+    return value

@@ -1,0 +1,138 @@
+"""What came of a run: returns, policy, value, coverage, steps and time; as text, as a picture and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.errors import MdpfnError
+from mdpfn.interface.coverage import Coverage
+from mdpfn.interface.plan import Plan
+from mdpfn.storage import cannot_write
+
+SMOOTHING = 10  # episodes in the moving average of a learning curve
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What an agent knows after a run, online or offline. Without episodes, returns and lengths are empty."""
+
+    plan: Plan
+    value: Floats  # (S,) discounted value of the greedy policy in the empirical model
+    coverage: Coverage
+    returns: Floats  # (episodes,) undiscounted return of each episode, exploration included
+    lengths: Ints  # (episodes,)
+    n_transitions: int  # observed
+    seconds: float
+    discount: float
+    weights: str
+    columns: Mapping[str, str] | None = None  # which column of the data was taken for what
+
+    @property
+    def policy(self) -> Floats:
+        """(S, A) π(a | s)."""
+        return self.plan.policy
+
+    @property
+    def steps(self) -> int:
+        """Steps of all finished episodes."""
+        return int(self.lengths.sum())
+
+    @property
+    def start_value(self) -> float:
+        """The value averaged over the starts of episodes; NaN where the data does not tell them."""
+        starts = self.coverage.start_states
+        return float(np.average(self.value[list(starts)], weights=list(starts.values()))) if starts else float("nan")
+
+    def __str__(self) -> str:
+        lines = []
+        if len(self.returns):
+            last = self.returns[-SMOOTHING:]
+            lines += [
+                f"{len(self.returns)} episodes, {self.steps} steps, {self.seconds:.2f} s with weights {self.weights!r}",
+                f"return: first {self.returns[0]:.3g}, best {self.returns.max():.3g}, "
+                f"mean of the last {len(last)}: {last.mean():.3g}",
+            ]
+        else:
+            lines.append(f"{self.n_transitions} transitions, {self.seconds:.2f} s with weights {self.weights!r}")
+        if self.columns is not None:
+            lines.append("columns: " + ", ".join(f"{role} = {name}" for role, name in self.columns.items()))
+        if np.isfinite(self.start_value):
+            lines.append(
+                f"estimated value of the plan at the start, discount {self.discount:g}: {self.start_value:.4g}"
+            )
+        return "\n".join([*lines, str(self.coverage)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the coverage, for JSON."""
+        return {
+            "weights": self.weights,
+            "discount": self.discount,
+            "returns": self.returns.tolist(),
+            "lengths": self.lengths.tolist(),
+            "n_transitions": self.n_transitions,
+            "seconds": self.seconds,
+            "states": [str(state) for state in self.plan.states],
+            "actions": [str(action) for action in self.plan.actions],
+            "policy": self.policy.tolist(),
+            "greedy": self.plan.greedy.tolist(),
+            "value": self.value.tolist(),
+            "n_visits": self.coverage.n_visits.tolist(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_dict` as JSON."""
+        write_text(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False))
+
+    def plot(self, path: str | Path) -> None:
+        """Draw the learning curve to a file (PNG, PDF or SVG by its name)."""
+        if len(self.returns) == 0:
+            limit = "a learning curve needs at least one finished episode"
+            raise MdpfnError("the number of episodes", 0, limit, "solve an environment first")
+        plot_returns({self.weights: self.returns}, Path(path))
+
+
+def moving_average(returns: Floats, window: int = SMOOTHING) -> Floats:
+    """(episodes,) mean of the last `window` returns, of fewer at the beginning."""
+    total = np.concatenate([[0.0], np.cumsum(returns)])
+    end = np.arange(1, len(total))
+    start = np.maximum(end - window, 0)
+    mean: Floats = (total[end] - total[start]) / (end - start)
+    return mean
+
+
+def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> None:
+    """Draw one learning curve per name: every return as a dot, their moving average as a line."""
+    from matplotlib.figure import Figure  # late: it takes a third of a second
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for name, values in returns.items():
+        episode = np.arange(1, len(values) + 1)
+        (line,) = axes.plot(episode, moving_average(values), label=name)
+        axes.plot(episode, values, ".", color=line.get_color(), alpha=0.25, markersize=4)
+    axes.set(xlabel="episode", ylabel=f"return (line: mean of the last {SMOOTHING})", title=title)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    except ValueError as error:
+        raise MdpfnError("path", repr(str(path)), f"no picture can be written there ({error})", "use .png") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, making its directory if need be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error

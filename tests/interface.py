@@ -1,0 +1,33 @@
+"""Small agents for the tests of the interface: an untrained network plans fast, and as repeatably as a trained one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import torch
+
+from mdpfn import Agent
+from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.statistics import Statistics
+from mdpfn.weights import Model
+
+
+@cache
+def tiny_model() -> Model:
+    torch.manual_seed(0)
+    config = NetworkConfig(width=16, n_heads=2, depth=3, dropout=0.0)
+    return Model("tiny", PolicyNetwork(config).eval(), {"format": 1, "network": asdict(config), "sha256": ""})
+
+
+def tiny_agent(**options: Any) -> Agent:
+    return Agent(tiny_model(), **options)
+
+
+def contents(statistics: Statistics) -> tuple[Any, ...]:
+    """Everything statistics hold, in a form that compares."""
+    z = statistics.batch()
+    rows = zip(z.pair[z.transition_row].tolist(), z.successor.tolist(), z.transition_count, z.n_terminated, strict=True)
+    sums = [round(total, 9) for total in z.reward_sum.tolist()]
+    return statistics.n_states, statistics.n_actions, statistics.terminal, sorted(rows), z.pair.tolist(), sums
