@@ -44,12 +44,8 @@ def train(
         settings = replace(settings, steps=steps)
     trainer = run(settings, out, minutes=minutes, resume=resume)
     if trainer.rank == 0:
-        finished = trainer.progress >= 1
-        print(
-            f"model written to {out / 'model'}"
-            if finished
-            else f"stopped after {trainer.step} steps; go on with --resume auto"
-        )
+        stopped = f"stopped after {trainer.step} steps; --resume auto goes on from there"
+        print(f"model written to {out / 'model'}" if trainer.progress >= 1 else stopped)
 
 
 def prior(show: int = 12, out: Path = Path("prior.png"), seed: int = 0) -> None:
@@ -136,6 +132,11 @@ def main() -> None:
         tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")
     except MdpfnError as error:
         print(f"mdpfn: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"mdpfn: {error.filename!r} cannot be used: {error.strerror}.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

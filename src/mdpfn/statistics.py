@@ -213,15 +213,8 @@ class Statistics:
     ) -> Statistics:
         """Statistics of logged transitions; sizes default to the largest id seen plus one."""
         if n_states is None:
-            n_states = (
-                int(
-                    max(
-                        checked_ids("states", states).max(initial=0),
-                        checked_ids("next_states", next_states).max(initial=0),
-                    )
-                )
-                + 1
-            )
+            ids = np.concatenate([checked_ids("states", states), checked_ids("next_states", next_states)])
+            n_states = int(ids.max(initial=0)) + 1
         if n_actions is None:
             n_actions = int(checked_ids("actions", actions).max(initial=0)) + 1
         result = cls(n_states, n_actions)

@@ -13,60 +13,97 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from mdpfn.errors import MdpfnError
 
 TENSORS, DESCRIPTION = "tensors.safetensors", "description.json"
+SEAL = "description.sha256"  # vouches for the description, which vouches for the tensors
+UNFINISHED = ".unfinished-"
 
 
 def write_bundle(directory: Path, tensors: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> None:
     """Write tensors and description into `directory`, all or nothing.
 
     Everything is written and synced beside its place and moved there in one rename, so whoever looks finds the
-    whole bundle or none.
+    whole bundle or none. A bundle that is there already is moved out of the way just before and deleted after.
     """
     data = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
-    text = json.dumps({**description, "sha256": hashlib.sha256(data).hexdigest()}, indent=2, ensure_ascii=False)
+    text = json.dumps({**description, "sha256": _sha256(data)}, indent=2, ensure_ascii=False).encode()
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=directory.parent))
+        scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory.parent))
     except OSError as error:
-        raise _cannot_write(directory, error) from error
+        raise cannot_write(directory, error) from error
+    new, old = scratch / "new", scratch / "old"
     try:
-        _write_synced(scratch / TENSORS, data)
-        _write_synced(scratch / DESCRIPTION, text.encode())
-        _sync_directory(scratch)
-        if directory.exists():
-            shutil.rmtree(directory)
-        scratch.rename(directory)
-        _sync_directory(directory.parent)
+        new.mkdir()
+        for name, content in ((TENSORS, data), (DESCRIPTION, text), (SEAL, _seal(text))):
+            _write_synced(new / name, content)
+        sync(new)
+        if directory.is_dir():
+            directory.rename(old)
+        new.rename(directory)
+        sync(directory.parent)
     except OSError as error:
-        raise _cannot_write(directory, error) from error
+        raise cannot_write(directory, error) from error
     finally:
+        if old.exists() and not directory.exists():
+            old.rename(directory)
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def read_bundle(directory: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Tensors and description of a bundle whose checksum holds."""
+    """Tensors and description of a bundle whose checksums hold."""
     try:
-        data = (directory / TENSORS).read_bytes()
-        description = json.loads((directory / DESCRIPTION).read_text(encoding="utf-8"))
-        expected = description["sha256"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        limit = f"it must hold {TENSORS} and {DESCRIPTION} ({error})"
+        data, text, seal = ((directory / name).read_bytes() for name in (TENSORS, DESCRIPTION, SEAL))
+    except OSError as error:
+        limit = f"it must hold {TENSORS}, {DESCRIPTION} and {SEAL} ({error.strerror})"
         raise MdpfnError("the bundle", repr(str(directory)), limit, "use another copy") from None
-    found = hashlib.sha256(data).hexdigest()
-    if found != expected:
-        limit = f"its SHA-256 must be {expected[:12]}… and is {found[:12]}…"
-        raise MdpfnError("the file", repr(str(directory / TENSORS)), limit, "it is damaged; use another copy")
-    return load(data), description
+    if seal != _seal(text):
+        raise _damaged(directory / DESCRIPTION, f"its SHA-256 must be the one in {SEAL}")
+    try:
+        description = json.loads(text)
+        if _sha256(data) != description["sha256"]:
+            raise _damaged(directory / TENSORS, f"its SHA-256 must be the one in {DESCRIPTION}")
+        return load(data), description
+    except (json.JSONDecodeError, KeyError, TypeError, SafetensorError) as error:
+        raise _damaged(directory, f"it must hold safetensors and their description ({error})") from None
 
 
 def remove_unfinished(directory: Path) -> None:
     """Delete what interrupted writes left behind."""
-    for scratch in directory.glob(".unfinished-*"):
+    for scratch in directory.glob(f"{UNFINISHED}*"):
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Have a file or a directory written to the disk."""
+    with contextlib.suppress(OSError):  # not every file system can sync a directory
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def cannot_write(path: Path, error: OSError) -> MdpfnError:
+    """What to raise when a file or a directory cannot be written."""
+    limit = f"it could not be written ({error.strerror or error})"
+    return MdpfnError("the path", repr(str(path)), limit, "free space or choose another place; nothing older was lost")
+
+
+def _damaged(path: Path, limit: str) -> MdpfnError:
+    return MdpfnError("the path", repr(str(path)), limit, "it is damaged, so use another copy")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _seal(description: bytes) -> bytes:
+    return f"{_sha256(description)}  {DESCRIPTION}\n".encode()  # as `sha256sum --check` reads it
 
 
 def _write_synced(path: Path, data: bytes) -> None:
@@ -74,17 +111,3 @@ def _write_synced(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    with contextlib.suppress(OSError):  # not every file system can sync a directory
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _cannot_write(directory: Path, error: OSError) -> MdpfnError:
-    limit = f"it could not be written ({error.strerror or error})"
-    return MdpfnError("the directory", repr(str(directory)), limit, "free space or choose another place; nothing older was lost")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TypeAlias
 
 import torch
@@ -87,8 +88,8 @@ class PolicyNetwork(nn.Module):
         """(pairs,) policy logits u(s, a) of every pair of every MDP, MDP after MDP, state after state."""
         depth = whole_number("depth", self.config.depth if depth is None else depth, low=0)
         beta = self.config.transition_bias if transition_bias is None else transition_bias
-        if not -torch.inf < beta < torch.inf:
-            raise MdpfnError("transition_bias", beta, "it must be finite", "use a value such as 1")
+        if not (isinstance(beta, Real) and -torch.inf < beta < torch.inf):
+            raise MdpfnError("transition_bias", repr(beta), "it must be finite", "use a value such as 1")
 
         code = self.encoder(tokens.pair_features)  # e_sa
         states = self.state_init(mean_over_actions(code, tokens))  # h_s⁽⁰⁾

@@ -16,7 +16,8 @@ from mdpfn.prior.paper import sample_mdp
 from mdpfn.training.config import TrainingConfig
 from mdpfn.training.objective import Loss, policy_loss, target_policy
 
-VALIDATION_STREAM = 2**32 - 1  # no training step reaches this number
+VALIDATION_STEP = 2**32 - 1  # no training step reaches this number
+SHARED_RANK = 2**32 - 1  # no process has this rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +29,16 @@ class Examples:
 
     def loss(self, network: torch.nn.Module, depth: int | None = None) -> Loss:
         """The objective on these examples."""
-        logits = network(self.tokens, depth)
-        return policy_loss(logits, self.target, self.tokens.n_states, self.tokens.n_actions)
+        parameter = next(network.parameters())
+        tokens = self.tokens.to(parameter.dtype, parameter.device)
+        return policy_loss(network(tokens, depth), self.target, tokens.n_states, tokens.n_actions)
 
 
 def sample_examples(rng: np.random.Generator, config: TrainingConfig, n_mdps: int) -> Examples:
     """`n_mdps` fresh examples."""
     batch = MDPBatch.of([sample_mdp(rng, config.prior) for _ in range(n_mdps)])
     statistics = explore(rng, batch, sample_budget(rng, n_mdps, *config.budget))
-    return Examples(pack(statistics).to(torch.float32), target_policy(batch, config.target_temperature))
+    return Examples(pack(statistics), target_policy(batch, config.target_temperature))
 
 
 def step_rng(config: TrainingConfig, step: int, rank: int) -> np.random.Generator:
@@ -44,9 +46,14 @@ def step_rng(config: TrainingConfig, step: int, rank: int) -> np.random.Generato
     return np.random.default_rng([config.seed, step, rank])
 
 
+def shared_rng(config: TrainingConfig, step: int) -> np.random.Generator:
+    """The randomness of one step that all processes must draw alike."""
+    return step_rng(config, step, SHARED_RANK)
+
+
 def validation_examples(config: TrainingConfig, chunk: int = 128) -> list[Examples]:
     """The held-out MDPs of a configuration, the same for every run with its prior and seed."""
-    rng = step_rng(config, VALIDATION_STREAM, 0)
+    rng = step_rng(config, VALIDATION_STEP, 0)
     sizes = [min(chunk, config.validation_mdps - done) for done in range(0, config.validation_mdps, chunk)]
     return [sample_examples(rng, config, size) for size in sizes]
 

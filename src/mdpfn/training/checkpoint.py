@@ -1,18 +1,21 @@
-"""Checkpoints of a training run: the newest whole one is always there, whatever killed the process."""
+"""The directory of a training run: the newest whole checkpoint is always there, whatever killed the process."""
 
 from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
 from mdpfn.errors import MdpfnError
-from mdpfn.storage import read_bundle, remove_unfinished, write_bundle
+from mdpfn.storage import cannot_write, read_bundle, remove_unfinished, sync, write_bundle
 
 KEPT = 2
 
@@ -27,55 +30,80 @@ class Checkpoint:
 
 
 class RunDirectory:
-    """`checkpoints/`, `metrics.jsonl` and a lock; one process at a time may own it."""
+    """`checkpoints/`, `metrics.jsonl`, `snapshots/` of the model on the way, the finished `model/`, and a lock.
+
+    One process at a time may own it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.metrics_path = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
-        self._lock: IO[str] | None = None
+        self.model = path / "model"
+        self.snapshots = path / "snapshots"
 
-    def acquire(self) -> None:
-        """Own the directory until the process ends."""
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Keep other processes out; the lock goes with the process, however it ends."""
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.path / "lock").open("w")
+            lock = (self.path / "lock").open("w")
         except OSError as error:
-            limit = f"it must be writable ({error.strerror})"
-            raise MdpfnError("the run directory", repr(str(self.path)), limit, "choose another place") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            limit = "only one process may train in it at a time"
-            raise MdpfnError("the run directory", f"{str(self.path)!r}, in use", limit, "wait or use another") from None
-        remove_unfinished(self.checkpoints)
+            raise cannot_write(self.path, error) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                value = f"{str(self.path)!r}, in use"
+                limit = f"only one process may train in it at a time ({error.strerror})"
+                raise MdpfnError("the run directory", value, limit, "wait or use another") from None
+            remove_unfinished(self.checkpoints)
+            remove_unfinished(self.path)
+            yield
 
-    def save(self, step: int, tensors: dict[str, torch.Tensor], description: dict[str, Any]) -> None:
+    def save(self, step: int, tensors: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> None:
         """Write a checkpoint, then drop all but the newest ones."""
-        write_bundle(self.checkpoints / f"step-{step:09d}", tensors, {"step": step, **description})
-        for old in self._directories()[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+        sync(self.metrics_path)  # whoever goes on from the checkpoint finds all that was measured before it
+        written = self.checkpoints / f"step-{step:09d}"
+        write_bundle(written, tensors, {"step": step, **description})
+        directories = self._directories()
+        past = directories[: directories.index(written) + 1]
+        for directory in directories:
+            if directory not in past[-KEPT:]:  # of the future are only those that were too damaged to go on from
+                shutil.rmtree(directory, ignore_errors=True)
 
     def newest(self) -> Checkpoint | None:
         """The newest checkpoint that can be read, None where there is none at all."""
-        error: MdpfnError | None = None
+        errors = []
         for directory in reversed(self._directories()):
             try:
                 tensors, description = read_bundle(directory)
                 return Checkpoint(description["step"], tensors, description)
             except MdpfnError as damaged:
-                error = damaged
-        if error is not None:
-            raise error
+                errors.append(damaged)
+        if errors:
+            raise errors[0]
         return None
 
+    def append_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Add a line to `metrics.jsonl`."""
+        try:
+            with self.metrics_path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": step, **metrics}) + "\n")
+        except OSError as error:
+            raise cannot_write(self.metrics_path, error) from error
+
     def truncate_metrics(self, step: int) -> None:
-        """Forget what was measured after `step`: a resumed run measures it again."""
+        """Forget what was measured after `step`, and a line cut short: a resumed run measures it again."""
         if not self.metrics_path.exists():
             return
-        lines = self.metrics_path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        self.metrics_path.write_text("".join(kept), encoding="utf-8")
+        kept = 0
+        with self.metrics_path.open("rb") as file, suppress(json.JSONDecodeError):
+            for line in file:
+                if not line.endswith(b"\n") or json.loads(line)["step"] > step:
+                    break
+                kept += len(line)
+        os.truncate(self.metrics_path, kept)  # unlike writing the lines anew, this cannot be interrupted halfway
 
     def _directories(self) -> list[Path]:
         return sorted(self.checkpoints.glob("step-*"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_type_hints
 
+from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig
 from mdpfn.prior.paper import PriorConfig
@@ -34,27 +35,41 @@ class TrainingConfig:
     weight_decay: float = 0.01
     gradient_clip: float = 0.5
     average_decay: float = 0.0  # of the exponential moving average of the weights; 0: none
-    min_depth: int | None = None  # depth uniform in min_depth … network.depth, one draw per step; None: fixed
+    min_depth: int | None = None  # depth uniform in min_depth … max_depth, one draw per step; None: network.depth
+    max_depth: int | None = None
+    start_from: str | None = None  # weights to begin with, by name or path; None: random ones
     seed: int = 0
     validation_mdps: int = 512
     validate_every: int = 250
     checkpoint_every: int = 250
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name, low in (("batch_size", 1), ("steps", 1), ("warmup_steps", 0), ("validation_mdps", 1),
-                          ("validate_every", 1), ("checkpoint_every", 1), ("seed", 0)):  # fmt: skip
+                          ("validate_every", 1), ("checkpoint_every", 1), ("weight_decay", 0)):  # fmt: skip
             if getattr(self, name) < low:
                 raise MdpfnError(name, getattr(self, name), f"it must be at least {low}", "correct the configuration")
         for name in ("target_temperature", "learning_rate", "gradient_clip"):
             if not getattr(self, name) > 0:
                 raise MdpfnError(name, getattr(self, name), "it must be positive", "correct the configuration")
+        if not 0 <= self.seed < 2**32:
+            raise MdpfnError("seed", self.seed, "it must lie in [0, 2³²)", "choose a smaller number")
+        if not 0 <= self.final_learning_rate <= 1:
+            limit = "it is a fraction of learning_rate, in [0, 1]"
+            raise MdpfnError("final_learning_rate", self.final_learning_rate, limit, "correct the configuration")
         if not 0 <= self.average_decay < 1:
             raise MdpfnError("average_decay", self.average_decay, "it must lie in [0, 1)", "use a value such as 0.999")
         if not 0 < self.budget[0] <= self.budget[1]:
             raise MdpfnError("budget", self.budget, "it must be (low, high) with 0 < low ≤ high", "correct the range")
-        if self.min_depth is not None and not 1 <= self.min_depth <= self.network.depth:
-            limit = f"it must lie in 1 … depth = {self.network.depth}"
-            raise MdpfnError("min_depth", self.min_depth, limit, "lower it or raise the depth")
+        low, high = self.depths
+        if not 1 <= low <= high:
+            raise MdpfnError("min_depth", low, f"it must lie in 1 … max_depth = {high}", "lower it or raise the depth")
+
+    @property
+    def depths(self) -> tuple[int, int]:
+        """The smallest and the largest depth K a step is run at."""
+        own = self.network.depth
+        return own if self.min_depth is None else self.min_depth, own if self.max_depth is None else self.max_depth
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -87,11 +102,13 @@ def load_config(name_or_path: str) -> TrainingConfig:
         return CONFIGS[name_or_path]
     path = Path(name_or_path)
     if not path.is_file():
-        raise MdpfnError("config", repr(name_or_path), f"it must be one of {', '.join(CONFIGS)} or a JSON file", "check it")
+        limit = f"it must be one of {', '.join(CONFIGS)} or a JSON file"
+        raise MdpfnError("config", repr(name_or_path), limit, "check it")
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise MdpfnError("config", str(path), f"it must be valid JSON ({error})", "correct the file") from None
+    except (OSError, ValueError) as error:
+        limit = f"it must be a readable file of valid JSON ({error})"
+        raise MdpfnError("config", repr(str(path)), limit, "correct the file") from None
     return from_dict(TrainingConfig, values)
 
 
@@ -100,15 +117,13 @@ def from_dict(kind: type[T], values: object) -> T:
     if not isinstance(values, dict):
         raise MdpfnError(kind.__name__, repr(values), "it must be a JSON object", "write { … }")
     hints = get_type_hints(kind)
-    unknown = sorted(set(values) - set(hints))
-    if unknown:
-        raise MdpfnError(kind.__name__, f"given {unknown[0]!r}", f"its fields are {', '.join(hints)}", "correct the name")
+    for name in values:
+        if name not in hints:
+            limit = f"its fields are {', '.join(hints)}"
+            raise MdpfnError(kind.__name__, f"given {name!r}", limit, "correct the name")
     converted = {}
     for name, value in values.items():
         if dataclasses.is_dataclass(hints[name]):
             value = from_dict(hints[name], value)
         converted[name] = tuple(value) if isinstance(value, list) else value
-    try:
-        return kind(**converted)
-    except TypeError as error:
-        raise MdpfnError(kind.__name__, values, f"its fields need values of their type ({error})", "correct them") from None
+    return kind(**converted)

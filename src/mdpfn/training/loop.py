@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import PolicyNetwork
-from mdpfn.training.batches import sample_examples, step_rng, validate, validation_examples
-from mdpfn.training.checkpoint import RunDirectory
+from mdpfn.training.batches import sample_examples, shared_rng, step_rng, validate, validation_examples
+from mdpfn.training.checkpoint import Checkpoint, RunDirectory
 from mdpfn.training.config import TrainingConfig, from_dict
 from mdpfn.training.optimization import (
     MovingAverage,
@@ -32,9 +30,10 @@ from mdpfn.training.optimization import (
 )
 from mdpfn.training.progress import Progress
 from mdpfn.version import __version__
-from mdpfn.weights import save_model
+from mdpfn.weights import load_model, save_model
 
 Metrics = dict[str, float]
+FIRST_SNAPSHOT = 64  # models are kept after this many steps and at every doubling
 
 
 class Trainer:
@@ -42,28 +41,31 @@ class Trainer:
 
     def __init__(self, config: TrainingConfig, directory: Path, minutes: float | None = None) -> None:
         self.config, self.minutes = config, minutes
-        self.rank, self.world_size = dist.get_rank() if dist.is_initialized() else 0, _world_size()
+        self.rank, self.world_size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         if config.batch_size % self.world_size:
             limit = f"it must be divisible by the {self.world_size} processes"
             raise MdpfnError("batch_size", config.batch_size, limit, "change one of them")
+        if minutes is not None and not 0 < minutes < float("inf"):
+            raise MdpfnError("minutes", minutes, "it must be positive and finite", "give the time to train for")
         torch.manual_seed(config.seed)
-        self.network = PolicyNetwork(config.network)
+        self.network = PolicyNetwork(config.network).to(_device())
+        if config.start_from is not None:
+            self.network.load_state_dict(load_model(config.start_from).network.state_dict())
         self.optimizers = make_optimizers(self.network, config)
         self.average = MovingAverage(self.network, config.average_decay) if config.average_decay else None
         self.step, self.seconds = 0, 0.0
         self.directory = RunDirectory(directory)
-        if self.rank == 0:
-            self.directory.acquire()
 
-    def resume(self) -> bool:
-        """Go on from the newest checkpoint; False where there is none."""
-        checkpoint = self.directory.newest()
-        if checkpoint is None:
-            return False
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take over the state of a checkpoint of the same run."""
         saved = from_dict(TrainingConfig, checkpoint.description["config"])
-        if replace(saved, steps=self.config.steps) != self.config:
-            limit = "a run goes on with the configuration it began with"
-            raise MdpfnError("config", "another than the checkpoint's", limit, "use its config.json or another directory")
+        for field in fields(saved):
+            ours, began = getattr(self.config, field.name), getattr(saved, field.name)
+            if field.name != "steps" and ours != began:
+                raise MdpfnError(field.name, ours, f"the run began with {began}", "use its value or another directory")
+        if (self.minutes is None) != (checkpoint.description["minutes"] is None):
+            limit = f"the run began with {checkpoint.description['minutes']}"
+            raise MdpfnError("minutes", self.minutes, limit, "limit it by time or by steps as then")
         parts: dict[str, dict[str, torch.Tensor]] = {"network": {}, "optimizer": {}, "average": {}}
         for name, tensor in checkpoint.tensors.items():
             part, rest = name.split(".", 1)
@@ -71,30 +73,37 @@ class Trainer:
         self.network.load_state_dict(parts["network"])
         restore_optimizers(self.optimizers, parts["optimizer"])
         if self.average is not None:
-            self.average.weights = {n: t.clone() for n, t in parts["average"].items()}
+            self.average.restore(parts["average"])
         self.step, self.seconds = checkpoint.step, checkpoint.description["seconds"]
-        return True
 
     def run(self) -> None:
         """Train to the end of the schedule; on SIGTERM or SIGINT checkpoint and return."""
+        if self._largest(self.step) != [self.step]:
+            limit = "every process must find the same checkpoint in it"
+            raise MdpfnError("the run directory", repr(str(self.directory.path)), limit, "use one that all hosts share")
         held_out = validation_examples(self.config) if self.rank == 0 else []
         if self.rank == 0:
             self.directory.truncate_metrics(self.step)
         forward: torch.nn.Module = DistributedDataParallel(self.network) if self.world_size > 1 else self.network
         began = time.monotonic() - self.seconds
         progress = Progress(self.directory.path, self.config, enabled=self.rank == 0)
-        with progress, _stop_on_signal() as stopped, self._metrics_file() as write:
+        with progress, _stop_on_signal() as stopped:
             while self.progress < 1:
-                self.step_once(forward, write)
-                self.seconds = self._agree(time.monotonic() - began)
-                stop = self._agree(float(stopped()))
+                metrics = self.step_once(forward)
+                self.seconds, stop = self._largest(time.monotonic() - began, stopped())
                 done = self.progress >= 1
                 if self.rank == 0:
+                    metrics["seconds"] = round(self.seconds, 2)
+                    self.directory.append_metrics(self.step, metrics)
                     if done or self.step % self.config.validate_every == 0:
-                        write(validate(self.averaged_network(), held_out))
+                        validation = validate(self.averaged_network(), held_out)
+                        self.directory.append_metrics(self.step, validation)
+                        metrics |= validation
                     if done or stop or self.step % self.config.checkpoint_every == 0:
                         self.save()
-                    progress.update(self.step, self.progress, self.last)
+                    if self.step >= FIRST_SNAPSHOT and self.step.bit_count() == 1:
+                        write_model(self, self.directory.snapshots / f"step-{self.step:09d}")
+                    progress.update(self.step, self.progress, metrics)
                 if stop:
                     break
 
@@ -103,8 +112,8 @@ class Trainer:
         """How much of the schedule is done, in steps or in time."""
         return self.step / self.config.steps if self.minutes is None else self.seconds / (60 * self.minutes)
 
-    def step_once(self, forward: torch.nn.Module, write: Callable[[Metrics], None]) -> None:
-        """One gradient step on fresh MDPs."""
+    def step_once(self, forward: torch.nn.Module) -> Metrics:
+        """One gradient step on fresh MDPs; what was measured in it."""
         rng = step_rng(self.config, self.step, self.rank)
         torch.manual_seed(int(rng.integers(2**63)))  # dropout
         examples = sample_examples(rng, self.config, self.config.batch_size // self.world_size)
@@ -115,27 +124,28 @@ class Trainer:
                 group["lr"] = rate
         loss = examples.loss(forward, self._depth())
         loss.cross_entropy.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip))
+        if not norm < float("inf"):  # checkpoints stay good: this step never enters one
+            limit = "training needs finite gradients"
+            raise MdpfnError("the gradient norm", f"{norm} in step {self.step}", limit, "lower the learning rate")
         for optimizer in self.optimizers:
             optimizer.step()
         self.step += 1
         if self.average is not None:
             self.average.update(self.network, self.step)
-        self.last = {"loss": float(loss.cross_entropy.detach()), "kl": loss.kl}
-        write({**self.last, "learning_rate": rate, "gradient_norm": float(norm), "seconds": round(self.seconds, 2)})
+        cross_entropy = float(loss.cross_entropy.detach())
+        return {"loss": cross_entropy, "kl": loss.kl, "learning_rate": rate, "gradient_norm": norm}
 
     def _depth(self) -> int:
         """K of this step, the same on every process."""
-        config = self.config
-        if config.min_depth is None:
-            return config.network.depth
-        return int(np.random.default_rng([config.seed, self.step]).integers(config.min_depth, config.network.depth + 1))
+        low, high = self.config.depths
+        return int(shared_rng(self.config, self.step).integers(low, high + 1))
 
     def averaged_network(self) -> PolicyNetwork:
         """The network to use: with averaged weights where an average is kept."""
         if self.average is None:
             return self.network
-        network = PolicyNetwork(self.config.network)
+        network = PolicyNetwork(self.config.network).to(_device())
         network.load_state_dict(self.average.weights)
         return network
 
@@ -145,41 +155,40 @@ class Trainer:
         tensors |= {f"optimizer.{n}": t for n, t in optimizer_tensors(self.optimizers).items()}
         if self.average is not None:
             tensors |= {f"average.{n}": t for n, t in self.average.weights.items()}
-        description = {"version": __version__, "seconds": self.seconds, "config": self.config.to_dict()}
+        description: dict[str, Any] = {"version": __version__, "config": self.config.to_dict()}
+        description |= {"seconds": self.seconds, "minutes": self.minutes}
         self.directory.save(self.step, tensors, description)
 
-    @contextmanager
-    def _metrics_file(self) -> Iterator[Callable[[Metrics], None]]:
-        """A function that appends a line to metrics.jsonl; other processes than the first write nothing."""
-        if self.rank != 0:
-            yield lambda values: None
-            return
-        with self.directory.metrics_path.open("a", buffering=1, encoding="utf-8") as file:
-            yield lambda values: print(json.dumps({"step": self.step, **values}), file=file)
-
-    def _agree(self, value: float) -> float:
-        """The first process's value, on all: processes that differed in it would drift apart."""
+    def _largest(self, *values: float) -> list[float]:
+        """The largest of all processes' values, on all of them: processes that differed would drift apart."""
         if self.world_size == 1:
-            return value
-        shared = torch.tensor(value, dtype=torch.float64)
-        dist.broadcast(shared, src=0)
-        return float(shared)
+            return list(values)
+        shared = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(shared, dist.ReduceOp.MAX)
+        largest: list[float] = shared.tolist()
+        return largest
 
 
 def train(
     config: TrainingConfig, directory: Path, *, minutes: float | None = None, resume: Literal["auto", "never"] = "never"
 ) -> Trainer:
-    """Train in `directory` and return the finished run. Under torchrun, every process calls this."""
+    """Train in `directory` and return the run; one that reached its end leaves its model in `directory`/model.
+
+    Under torchrun, every process calls this.
+    """
     if "WORLD_SIZE" in os.environ and not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        dist.init_process_group()  # gloo, and nccl for tensors on a GPU
     trainer = Trainer(config, directory, minutes)
-    found = trainer.directory.newest() is not None
-    if found and resume == "never":
-        limit = "it already holds a run"
-        raise MdpfnError("the run directory", repr(str(directory)), limit, "add --resume auto or choose another")
-    if found:
-        trainer.resume()
-    trainer.run()
+    with trainer.directory.owned() if trainer.rank == 0 else nullcontext():
+        checkpoint = trainer.directory.newest()
+        if checkpoint is not None and resume == "never":
+            limit = "it already holds a run"
+            raise MdpfnError("the run directory", repr(str(directory)), limit, "add --resume auto or choose another")
+        if checkpoint is not None:
+            trainer.restore(checkpoint)
+        trainer.run()
+        if trainer.rank == 0 and trainer.progress >= 1:
+            write_model(trainer, trainer.directory.model)
     return trainer
 
 
@@ -200,8 +209,9 @@ def write_model(trainer: Trainer, directory: Path) -> None:
     save_model(directory, network, card)
 
 
-def _world_size() -> int:
-    return dist.get_world_size() if dist.is_initialized() else 1
+def _device() -> torch.device:
+    """The GPU of this process, or the CPU where there is none."""
+    return torch.device(f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu")
 
 
 @contextmanager

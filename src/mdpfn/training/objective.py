@@ -40,10 +40,10 @@ def policy_loss(logits: Tensor, target: Floats, n_states: np.ndarray, n_actions:
     """−Σ_a π*_τ(a | s) log π_θ(a | s), averaged over all states of the batch (equation 3)."""
     width = int(n_actions.max())
     actions = np.repeat(n_actions, n_states)
-    valid = torch.from_numpy(np.arange(width) < actions[:, None])
+    valid = torch.from_numpy(np.arange(width) < actions[:, None]).to(logits.device)
     rows = logits.new_full(valid.shape, -torch.inf).masked_scatter(valid, logits)
     log_policy = rows.log_softmax(dim=1)[valid]
-    weights = torch.from_numpy(target).to(logits.dtype)
+    weights = torch.from_numpy(target).to(logits)
     cross_entropy = -(weights * log_policy).sum() / len(actions)
     entropy = -float(np.sum(target * np.log(np.maximum(target, 1e-300)))) / len(actions)
     return Loss(cross_entropy, entropy)

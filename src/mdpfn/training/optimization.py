@@ -53,6 +53,11 @@ class MovingAverage:
         decay = min(self.decay, (step + 1) / (step + 10))
         torch._foreach_lerp_(list(self.weights.values()), [p.detach() for p in network.parameters()], 1 - decay)
 
+    def restore(self, weights: dict[str, Tensor]) -> None:
+        """Put back the averaged weights of a checkpoint."""
+        for name, weight in self.weights.items():
+            weight.copy_(weights[name])
+
 
 def optimizer_tensors(optimizers: Iterable[torch.optim.Optimizer]) -> dict[str, Tensor]:
     """All state of the optimizers, under names that say where it belongs."""

@@ -34,7 +34,7 @@ class Progress:
         if enabled and importlib.util.find_spec("tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(directory / "tensorboard"))  # type: ignore[no-untyped-call]
+            self._board = SummaryWriter(str(directory / "tensorboard"))
 
     def update(self, step: int, progress: float, metrics: dict[str, float]) -> None:
         """Show the state after `step` steps, `progress` of the schedule."""
@@ -44,13 +44,16 @@ class Progress:
                 self._board.add_scalar(name, value, step)
         speed = self._bar.tasks[0].speed or 0.0
         total = max(round(step / progress), step) if progress else self._config.steps
-        self._bar.update(self._task, completed=step, total=total, rate=speed * self._config.batch_size, **self._smooth)
+        rate, loss, kl = speed * self._config.batch_size, self._smooth["loss"], self._smooth["kl"]
+        self._bar.update(self._task, completed=step, total=total, rate=rate, loss=loss, kl=kl)
 
     def __enter__(self) -> Progress:
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
         if self._board is not None:
             self._board.close()

@@ -47,11 +47,12 @@ def load_model(name_or_path: str | Path) -> Model:
     if card.get("format") != FORMAT or "network" not in card:
         limit = f"this version reads models of format {FORMAT}"
         raise MdpfnError("weights", f"{str(directory)!r} of format {card.get('format')}", limit, "match the versions")
-    network = PolicyNetwork(NetworkConfig(**card["network"]))
     try:
+        network = PolicyNetwork(NetworkConfig(**card["network"]))
         network.load_state_dict(tensors)
-    except RuntimeError as error:
-        limit = f"its tensors must fit the network of its card ({str(error).splitlines()[-1].strip()})"
+    except (TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip().rstrip(".")
+        limit = f"its tensors must fit the network of its card ({reason})"
         raise MdpfnError("weights", repr(str(directory)), limit, "use another copy") from None
     return Model(directory.name, network.eval(), card)
 

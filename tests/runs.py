@@ -1,0 +1,60 @@
+"""Very small training runs, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mdpfn.network.network import NetworkConfig
+from mdpfn.prior.paper import PriorConfig
+from mdpfn.training.checkpoint import RunDirectory
+from mdpfn.training.config import TrainingConfig
+
+SMALL = TrainingConfig(
+    network=NetworkConfig(width=8, n_heads=2, depth=3, dropout=0.2),
+    prior=PriorConfig(discount=0.5, n_states=(2, 5), n_actions=(2, 3)),
+    batch_size=4,
+    steps=6,
+    learning_rate=1e-2,
+    warmup_steps=3,
+    average_decay=0.9,
+    min_depth=1,
+    validation_mdps=4,
+    validate_every=2,
+    checkpoint_every=4,
+)
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+TRAIN = [sys.executable, "-m", "mdpfn", "train"]
+
+
+def write_config(path: Path, **changes: Any) -> Path:
+    """`SMALL` with changes, as a file."""
+    path.write_text(json.dumps(replace(SMALL, **changes).to_dict()))
+    return path
+
+
+def final_state(run: Path) -> dict[str, torch.Tensor]:
+    """All tensors of the newest checkpoint of a run."""
+    checkpoint = RunDirectory(run).newest()
+    assert checkpoint is not None
+    return checkpoint.tensors
+
+
+def metrics_of(run: Path) -> list[dict[str, float]]:
+    """All that a run measured, without the time it took."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+
+
+def identical(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> bool:
+    """Whether the tensors agree bit by bit."""
+    return ours.keys() == theirs.keys() and all(
+        ours[name].dtype == theirs[name].dtype and ours[name].numpy().tobytes() == theirs[name].numpy().tobytes()
+        for name in ours
+    )
