@@ -1,0 +1,48 @@
+"""Put a trained model into the package: `python -m scripts.ship_model MODEL_DIRECTORY NAME --notes NOTES.json`.
+
+The card of a shipped model holds what training wrote about itself, notes by hand (what it is for, where it departs
+from the paper, what is known to fail), and the tables that `results/` has for its weights. Run it again after
+`mdpfn reproduce` to bring the tables up to date; the weights and their hash stay the same.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tyro
+from tyro.conf import Positional
+
+from mdpfn.figures.data import read
+from mdpfn.figures.tables import TABLES
+from mdpfn.weights import load_model, save_model
+from mdpfn.weights.store import SHIPPED
+
+OWN_FIELDS = {"format", "network", "sha256", "notes", "results"}  # made anew every time
+
+
+def main(model: Positional[Path], name: Positional[str], notes: Path, results: Path = Path("results")) -> None:
+    source = load_model(model)
+    card: dict[str, Any] = {key: value for key, value in source.card.items() if key not in OWN_FIELDS}
+    card["notes"] = json.loads(notes.read_text(encoding="utf-8"))
+    card["results"] = tables_of(name, results)
+    save_model(SHIPPED / name, source.network, card)
+    print(f"{name} shipped with tables: {', '.join(card['results']) or 'none yet'}")
+
+
+def tables_of(weights: str, results: Path) -> dict[str, list[dict[str, str]]]:
+    """Every table with the rows of these weights and of the baselines, one mapping per line."""
+    found = {}
+    for table_name, make in TABLES.items():
+        rows = [row for row in read(results / f"{table_name}.csv") if row["weights"] in ("", weights)]
+        if any(row["weights"] == weights for row in rows):
+            table = make(rows)
+            headers = [header or f"column {i}" for i, header in enumerate(table.headers)]
+            headers = [f"{h} ({headers[i - 1]})" if h == "reported" else h for i, h in enumerate(headers)]
+            found[table_name] = [dict(zip(headers, cells, strict=True)) for cells in table.rows]
+    return found
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
