@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mdpfn.agents import Agent, Transition, Uniform
+from mdpfn.agents import AGENTS, Agent, Transition, Uniform
 from mdpfn.arrays import Floats
 from mdpfn.environments import ENVIRONMENTS, Simulator
 from mdpfn.errors import MdpfnError
@@ -443,7 +444,8 @@ class TestLeaderboard:
             "1",
         )
         assert last["episodes"] == "2"
-        assert last["command"].startswith("mdpfn leaderboard --agents ucbvi --environments chain-5 --episodes 2")
+        words = "mdpfn leaderboard --episodes 2 --seeds 1 --weights paper --agents ucbvi --environments chain-5"
+        assert last["command"] == words
 
 
 class TestRecordedResults:
@@ -482,3 +484,18 @@ class TestRecordedResults:
         assert at["0.1"] > 0.85
         assert at["1.0"] < 0
         assert at["2.0"] < 0
+
+    def test_the_leaderboard_is_broad_and_complete(self) -> None:
+        rows = rows_of(RESULTS / "leaderboard.csv")
+        environments = {row["environment"] for row in rows}
+        assert len(environments) >= 25
+        assert len({ENVIRONMENTS[name].family for name in environments}) >= 10
+        measured = Counter((row["agent"], row["weights"], row["environment"]) for row in rows)
+        assert set(measured.values()) == {5 * 7}  # seeds, and 1, 2, 4, … 64 episodes
+        assert {agent for agent, _, _ in measured} >= set(AGENTS)
+
+    def test_nothing_beats_the_optimum_and_uniform_is_its_opposite(self) -> None:
+        for row in rows_of(RESULTS / "leaderboard.csv"):
+            assert float(row["score"]) <= 1 + 1e-5
+            if row["agent"] == "uniform":
+                assert abs(float(row["score"])) <= 1e-5

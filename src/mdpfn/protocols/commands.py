@@ -99,11 +99,12 @@ def leaderboard(
 
     for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
         _positive(field, value)
+    words = ["mdpfn", "leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
+    words += ["--agents", *agents] if agents else []
+    words += ["--environments", *environments] if environments else []
     agents = _chosen("agents", agents, (IN_CONTEXT, *AGENTS))
     environments = _chosen("environments", environments, tuple(ENVIRONMENTS))
     methods = [Method(name, planner=stored_planner(weights)) if name == IN_CONTEXT else Method(name) for name in agents]
-    words = ["mdpfn", "leaderboard", "--agents", *agents, "--environments", *environments]
-    words += ["--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
     protocol = LeaderboardProtocol(episodes, seeds)
     run(protocol, methods, environments, out / "leaderboard.csv", command=shlex.join(words), workers=workers)
 
