@@ -11,12 +11,13 @@ setup: $(VENV)/installed ## create .venv and install the package in it
 demo: setup ## solve FrozenLake in context, compare, draw the learning curve
 	$(BIN)/python -m mdpfn solve FrozenLake-v1 --episodes 100 --compare ucbvi q-learning --out demo
 
-test: $(VENV)/installed-dev ## lint, types, import contracts and the whole test suite
+test: $(VENV)/installed-dev ## lint, types, import contracts, the whole test suite, documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) demo site

@@ -74,22 +74,26 @@ def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> No
     Args:
         weights: Name of a shipped model or a model directory; without it, the shipped models are listed.
     """
-    import json
-
     from mdpfn.weights import load_model, shipped_models
 
     if not weights:
-        print("\n".join(shipped_models()) or "no models are shipped with this version")
+        print("\n".join(shipped_models()))
         return
-    print(json.dumps(load_model(weights).card, indent=2, ensure_ascii=False))
+    from rich.console import Console
+
+    from mdpfn.weights.card import render
+
+    Console().print(render(load_model(weights)), highlight=False)
 
 
-def figures(results: Path = Path("results"), readme: Path = Path("README.md")) -> None:
+def figures(
+    results: Path = Path("results"), pages: tuple[Path, ...] = (Path("README.md"), Path("docs/models/paper.md"))
+) -> None:
     """Redraw all figures and tables from the result files, without measuring anything.
 
     Args:
         results: Where the result files are; figures go into its subdirectory figures.
-        readme: A file whose tables between result markers are brought up to date, if it exists.
+        pages: Markdown files whose tables between result markers are brought up to date, where they exist.
     """
     from rich.console import Console
 
@@ -100,8 +104,9 @@ def figures(results: Path = Path("results"), readme: Path = Path("README.md")) -
         console.print(table.rich())
     for path in draw_figures(results, results / "figures"):
         console.print(f"drawn: {path}")
-    if readme.is_file():
-        update_readme(readme, results)
+    for page in pages:
+        if page.is_file():
+            update_readme(page, results)
 
 
 def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
