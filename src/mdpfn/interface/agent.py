@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec
 from mdpfn.interface.context import Context, Options
 from mdpfn.interface.coverage import Coverage
+from mdpfn.interface.datasets import open_source
 from mdpfn.interface.limits import Limits
+from mdpfn.interface.offline import Tally
 from mdpfn.interface.online import OnEpisode, run_episodes, spaces_of
 from mdpfn.interface.plan import Plan, empirical_value
 from mdpfn.interface.planner import NetworkPlanner
@@ -146,6 +150,40 @@ class Agent:
         context.learner.acting_policy = None  # a new episode begins, wherever the last one was left
         run_episodes(context, env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
         return self.result
+
+    def fit(
+        self,
+        transitions: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        observation_space: Any = None,
+        action_space: Any = None,
+        discount: float = Options.discount,
+        reward_range: RewardRange | None = None,
+        replan_every: int | None = None,
+        seed: int | None = None,
+    ) -> Agent:
+        """Learn from logged transitions; no environment is needed.
+
+        They may come as arrays (states, actions, rewards, next_states[, terminated[, truncated]]) or a list of such
+        tuples, a mapping of columns, a pandas or polars frame, a CSV or Parquet file, a Minari dataset, or an
+        iterator over any of these. Files are read piece by piece. `columns` says which column is which where the
+        names do not tell: {"state": …, "action": …, "reward": …, "next_state": …, "terminated": …}; `result.columns`
+        reports what was used. Without spaces, whole numbers are ids and anything else is a name. `result.coverage`
+        tells where the data is thin. The other options are those of `reset`.
+        """
+        started = time.perf_counter()
+        options = Options(discount, reward_range, replan_every)
+        tally = Tally(open_source(transitions, columns), observation_space, action_space, self.limits)
+        statistics = tally.read()
+        options.check_rewards(statistics.reward_min, statistics.reward_max)
+        (observation_space, states), (action_space, actions) = tally.states.finished(), tally.actions.finished()
+        context = self._enter(observation_space, action_space, states, actions, statistics, options, seed)
+        context.history.start_states, context.starts_known = tally.start_states, tally.starts_known
+        context.columns = tally.source.columns
+        context.history.seconds = time.perf_counter() - started
+        self.result.coverage.warn()
+        return self
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True

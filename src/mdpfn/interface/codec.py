@@ -178,28 +178,19 @@ class LabelCodec(Codec):
     ) -> None:
         self.labels: list[Any] = list(labels)
         self.n = len(self.labels)
-        self.ids = {label: number for number, label in enumerate(self.labels)}
         self.field, self.growing, self.within = field, growing, within
-        if len(self.ids) < len(self.labels):
+        self._ids = _Numbering(self._number)
+        self._ids |= {label: number for number, label in enumerate(self.labels)}
+        if len(self._ids) < self.n:
             raise MdpfnError(field, reprlib.repr(self.labels), "every label must appear once", "drop the repetition")
 
     def encode(self, value: Any) -> int:
         """The number of its label; a new one if that is new."""
-        label = value if self.within is None else self.within.encode(value)
         try:
-            return self.ids[label]
-        except KeyError:
-            if not self.growing:
-                raise self.outside(value, f"it must be one of {reprlib.repr(self.labels)}") from None
+            return self._ids[value if self.within is None else self.within.encode(value)]
         except TypeError:
             limit = "it must be hashable where no finite space was given"
             raise MdpfnError(self.field, reprlib.repr(value), limit, "make it a tuple, a number or a string") from None
-        if label != label:
-            raise MdpfnError(self.field, repr(value), "it must equal itself", "drop or repair that transition")
-        self.ids[label] = self.n
-        self.labels.append(label)
-        self.n += 1
-        return self.n - 1
 
     def decode(self, number: int) -> Any:
         """The value whose label has this number."""
@@ -219,3 +210,38 @@ class LabelCodec(Codec):
     def batch(self, values: list[Any]) -> Any:
         """Single values side by side."""
         return values if self.within is None else self.within.batch(values)
+
+    def encode_many(self, values: Any) -> Ints:
+        """(k,) the numbers of a batch, at the speed of a dictionary."""
+        if self.within is not None:
+            return super().encode_many(values)
+        try:
+            return np.fromiter(map(self._ids.__getitem__, self.unbatch(values)), np.int64)
+        except TypeError:
+            return super().encode_many(values)
+
+    def _number(self, label: Any) -> int:
+        """The number of a label that has none yet."""
+        if not self.growing:
+            raise self.outside(label, f"it must be one of {reprlib.repr(self.labels)}")
+        if is_missing(label):
+            raise MdpfnError(self.field, repr(label), "a value is missing", "drop or repair that transition")
+        self.labels.append(label)
+        self.n += 1
+        return self.n - 1
+
+
+class _Numbering(dict[Any, int]):
+    """Numbers by label; a label without one asks for it."""
+
+    def __init__(self, number: Callable[[Any], int]) -> None:
+        self._number = number
+
+    def __missing__(self, label: Any) -> int:
+        self[label] = number = self._number(label)
+        return number
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN or what pandas puts in their place."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -37,6 +38,14 @@ class Options:
         if self.replan_every is not None and not (isinstance(self.replan_every, int) and self.replan_every >= 1):
             limit = "it must be a number of steps, at least 1"
             raise MdpfnError("replan_every", repr(self.replan_every), limit, "leave it out to plan once per episode")
+
+    def check_rewards(self, *rewards: float) -> None:
+        """Refuse rewards outside the range that the user vouched for."""
+        low, high = self.reward_range or (-np.inf, np.inf)
+        for reward in rewards:
+            if isinstance(reward, Real) and not low <= reward <= high:
+                limit = f"reward_range allows {low} to {high}"
+                raise MdpfnError("reward", repr(reward), limit, "give a range that holds every reward, or none")
 
 
 def _is_range(value: Any) -> bool:
@@ -78,9 +87,7 @@ class Context(Generic[L]):
         for field_name, flag in (("terminated", terminated), ("truncated", truncated)):
             if flag is not True and flag is not False and not isinstance(flag, np.bool_):
                 raise MdpfnError(field_name, repr(flag), "it must be True or False", "say how the episode ended")
-        allowed = self.options.reward_range
-        if allowed is not None and not allowed[0] <= reward <= allowed[1]:
-            limit = f"reward_range allows {allowed[0]} to {allowed[1]}"
-            raise MdpfnError("reward", repr(reward), limit, "give a range that holds every reward, or none")
+        if self.options.reward_range is not None:
+            self.options.check_rewards(reward)
         self.learner.observe(transition)
         self.history.note(state, reward, terminated or truncated, environment)

@@ -83,6 +83,8 @@ class Coverage:
         ]
         if len(self.thin_choices):
             lines[-1] += f": {_some([self.plan.states[i] for i in self.thin_choices[: EXAMPLES + 1]])}"
+        if self.start_states is None:
+            lines.append("the rows do not follow each other as in episodes, so where these start is not known")
         if len(self.untried_at_start):
             lines.append(self._untried())
         return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""Which column of a table holds the states, the actions, the rewards …: as the user says, or as their names tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mdpfn.errors import MdpfnError
+
+REQUIRED = ("state", "action", "reward", "next_state")
+OPTIONAL = ("terminated", "truncated")
+ROLES = REQUIRED + OPTIONAL
+
+NAMES = {
+    "state": ("state", "states", "s", "obs", "observation", "observations"),
+    "action": ("action", "actions", "a", "act"),
+    "reward": ("reward", "rewards", "r", "rew"),
+    "next_state": (
+        "next_state", "next_states", "new_state", "s_next", "next_s", "s2", "s'", "sp",
+        "next_obs", "next_observation", "next_observations", "new_obs", "obs_next",
+    ),
+    "terminated": ("terminated", "terminations", "terminal", "terminals", "is_terminal", "done", "dones"),
+    "truncated": ("truncated", "truncations", "timeout", "timeouts"),
+}  # fmt: skip
+DONE = ("done", "dones")  # the old name for the end of an episode, whatever ended it
+
+
+def find_columns(available: Iterable[str], given: Mapping[str, str] | None) -> dict[str, str]:
+    """role -> column name, for every role that has a column; names given by the user go first."""
+    names = list(available)
+    found = dict(given or {})
+    for role, name in found.items():
+        if role not in ROLES:
+            raise MdpfnError("columns", repr(role), f"the roles are {', '.join(ROLES)}", "use these as keys")
+        if name not in names:
+            limit = f"the data has {', '.join(map(str, names))}"
+            raise MdpfnError("columns", f"{name!r} for {role}", limit, "name a column that exists")
+    taken = set(found.values())
+    for role in ROLES:
+        known = [name for name in names if str(name).strip().lower() in NAMES[role] and name not in taken]
+        if role in found or not known:
+            continue
+        if len(known) > 1:
+            limit = f"{' and '.join(map(repr, known))} could both be meant"
+            raise MdpfnError("columns", f"ambiguous for {role}", limit, f"say which: columns={{'{role}': …}}")
+        found[role] = known[0]
+    missing = [role for role in REQUIRED if role not in found]
+    if missing:
+        limit = f"the data has {', '.join(map(str, names)) or 'none'}"
+        remedy = "name them: columns={'state': …, 'action': …, 'reward': …, 'next_state': …}"
+        if missing == ["next_state"]:
+            remedy = "give the next state of every transition; the end of an episode does not tell it"
+        raise MdpfnError("columns", f"without {' and '.join(missing)}", limit, remedy)
+    return {role: found[role] for role in ROLES if role in found}
+
+
+def done_means_both(columns: Mapping[str, str]) -> bool:
+    """Whether the column of terminations also marks truncations, so that those have to be taken out of it."""
+    return "truncated" in columns and str(columns.get("terminated", "")).strip().lower() in DONE

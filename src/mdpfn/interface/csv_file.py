@@ -1,0 +1,119 @@
+"""CSV files, read in pieces: millions of rows in bounded memory, a million a second and more."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from mdpfn.arrays import Bools
+from mdpfn.errors import MdpfnError
+from mdpfn.interface.columns import OPTIONAL, find_columns
+
+ROWS = 200_000  # in a piece
+SNIFFED_ROWS = 1_000  # from which the types of columns are told
+TRUE, FALSE = ("true", "t", "yes", "1", "1.0"), ("false", "f", "no", "0", "0.0", "")
+
+
+def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str], Iterator[dict[str, Any]]]:
+    """role -> column name, and the rows piece by piece as role -> values.
+
+    The first line names the columns; they are separated by commas, semicolons or tabs. States and actions are
+    whole numbers if the first rows hold nothing else, otherwise names.
+    """
+    file, header = _opened(path)
+    delimiter = max(",;\t", key=header.count)
+    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+    if len(set(names)) < len(names):
+        raise MdpfnError("the header", repr(header[:80]), "every column needs a name of its own", "rename them")
+    columns = find_columns(names, given)
+    head = [line for line in islice(file, SNIFFED_ROWS) if line.strip()]
+    sample = list(csv.reader(head, delimiter=delimiter))
+    places = {role: names.index(name) for role, name in columns.items()}
+    kinds = {role: _kind(role, [row[place] for row in sample if place < len(row)]) for role, place in places.items()}
+
+    def pieces() -> Iterator[dict[str, Any]]:
+        n_read = 1
+        with file:
+            rest = chain(head, file)
+            while lines := list(islice(rest, ROWS)):
+                try:
+                    table = _parsed(lines, kinds, tuple(places.values()), delimiter)
+                except (ValueError, IndexError) as error:
+                    limit = f"every column needs one type throughout ({error}, counted from line {n_read + 1})"
+                    raise MdpfnError("the file", repr(str(path)), limit, "repair or drop that row") from None
+                n_read += len(lines)
+                yield {role: _truths(table[role]) if role in OPTIONAL else table[role] for role in kinds}
+
+    return columns, pieces()
+
+
+def _parsed(lines: list[str], kinds: dict[str, str], places: tuple[int, ...], delimiter: str) -> Any:
+    """These lines as a structured array. Names get as much room as they turn out to need."""
+    if not any(map(str.strip, lines)):
+        return np.zeros(0, list(kinds.items()))
+    while True:
+        table = np.loadtxt(
+            lines, list(kinds.items()), delimiter=delimiter, usecols=places, quotechar='"', comments=None, ndmin=1
+        )
+        cut = [role for role, kind in kinds.items() if kind.startswith("U") and _may_be_cut(table[role])]
+        if not cut:
+            return table
+        kinds |= {role: f"U{2 * int(kinds[role][1:])}" for role in cut}
+
+
+def _may_be_cut(column: np.ndarray[Any, Any]) -> bool:
+    """Whether a name fills all the room there is."""
+    letters = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), -1)
+    return bool(letters[:, -1].any())
+
+
+def _kind(role: str, sample: list[str]) -> str:
+    """The type in which a column is read."""
+    if role == "reward":
+        return "f8"
+    if role not in OPTIONAL and sample:
+        if all(value.strip().lstrip("-").isdecimal() for value in sample):
+            return "i8"
+        if all(map(_is_number, sample)):
+            return "f8"
+    return f"U{max(map(len, sample), default=0) + 1}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _truths(column: np.ndarray[Any, Any]) -> Bools:
+    """Flags as truth values."""
+    return np.fromiter(map(_truth, column.tolist()), np.bool_, len(column))
+
+
+@cache
+def _truth(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in TRUE + FALSE:
+        limit = "terminated and truncated must be true or false, 1 or 0"
+        raise MdpfnError("a flag", repr(text), limit, "correct the column, or name another one")
+    return word in TRUE
+
+
+def _opened(path: Path) -> tuple[TextIO, str]:
+    """The file, and its first line."""
+    how: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
+    try:
+        file: TextIO = gzip.open(path, **how) if path.suffix == ".gz" else path.open(**how)  # noqa: SIM115
+        return file, file.readline().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        limit = f"it could not be read as text ({error})"
+        raise MdpfnError("the file", repr(str(path)), limit, "check the path and the encoding") from None

@@ -1,0 +1,145 @@
+"""From logged transitions to statistics, piece by piece, with the names of states and actions and the starts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Ints
+from mdpfn.checks import checked_ids, finite_floats
+from mdpfn.errors import MdpfnError
+from mdpfn.interface.codec import Codec, DiscreteCodec, LabelCodec, is_missing
+from mdpfn.interface.columns import done_means_both
+from mdpfn.interface.datasets import Source
+from mdpfn.interface.limits import Limits
+from mdpfn.interface.spaces import codec_of
+from mdpfn.statistics import Statistics
+
+SHUFFLED = 0.25  # share of rows that do not go on where the last one ended, from which on order tells nothing
+
+
+class Ids:
+    """Ids of states or actions: by their space if given, else whole numbers as they are and names as they come."""
+
+    def __init__(self, space: Any, field: str, largest: int) -> None:
+        self.space, self.field, self.largest = space, field, largest
+        self.codec: Codec | None = None if space is None else codec_of(space, field, largest)
+        self.n = 0 if self.codec is None else self.codec.n
+
+    def __call__(self, values: Any) -> Ints:
+        """(k,) the ids of these values."""
+        if self.space is None and self.codec is None and self.n == 0:
+            self.codec = None if _are_numbers(values) else LabelCodec([], self.field)
+        if self.codec is None:
+            ids = checked_ids(self.field, values)
+            self.n = max(self.n, int(ids.max(initial=-1)) + 1)
+            return ids
+        ids = self.codec.encode_many(values if self.space is not None else _labels(values))
+        self.n = self.codec.n
+        return ids
+
+    def finished(self) -> tuple[Any, Codec]:
+        """The space and the codec of everything that appeared."""
+        if self.codec is None:
+            return self.n, DiscreteCodec(self.n, 0, self.field)
+        if self.space is None and isinstance(self.codec, LabelCodec):
+            return self.codec.labels, LabelCodec(self.codec.labels, self.field, growing=False)
+        return self.space, self.codec
+
+
+class Tally:
+    """Statistics that grow with the data, and the states in which episodes started."""
+
+    def __init__(self, source: Source, observation_space: Any, action_space: Any, limits: Limits) -> None:
+        self.source, self.limits = source, limits
+        self.states = Ids(
+            source.observation_space if observation_space is None else observation_space, "state", limits.states
+        )
+        self.actions = Ids(source.action_space if action_space is None else action_space, "action", limits.actions)
+        self.statistics = Statistics(max(self.states.n, 1), max(self.actions.n, 1))
+        self.start_states: Counter[int] = Counter()
+        self._last: tuple[int, bool] | None = None  # where the last row ended, and whether its episode did
+        self._n_breaks = 0
+
+    def read(self) -> Statistics:
+        """The statistics of all transitions of the source."""
+        for piece in self.source.pieces:
+            self._add(piece)
+        if self.statistics.n_transitions == 0:
+            raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
+        return self.statistics
+
+    @property
+    def starts_known(self) -> bool:
+        """Whether rows follow each other as in episodes."""
+        return self._n_breaks <= SHUFFLED * self.statistics.n_transitions
+
+    def _add(self, piece: Mapping[str, Any]) -> None:
+        state, next_state = self.states(piece["state"]), self.states(piece["next_state"])
+        action = self.actions(piece["action"])
+        reward = finite_floats("reward", _plain(piece["reward"]))
+        terminated = _flags(piece, "terminated", len(state))
+        truncated = _flags(piece, "truncated", len(state))
+        if self.source.columns is not None and done_means_both(self.source.columns):
+            terminated = terminated & ~truncated
+        self._make_room()
+        self.statistics.add_transitions(state, action, reward, next_state, terminated)
+        self._note_starts(state, next_state, terminated | truncated)
+
+    def _make_room(self) -> None:
+        n_states, n_actions = max(self.states.n, 1), max(self.actions.n, 1)
+        self.limits.check_sizes(n_states, n_actions)
+        if n_actions > self.statistics.n_actions:
+            self.statistics = self.statistics.resized(max(n_states, self.statistics.n_states), n_actions)
+        self.statistics.make_room(n_states)
+
+    def _note_starts(self, state: Ints, next_state: Ints, ended: Bools) -> None:
+        """An episode starts after the end of another, and where a row does not go on from the last one."""
+        if len(state) == 0:
+            return
+        before, over = self._last or (-1, True)
+        was_over = np.concatenate([[over], ended[:-1]])
+        goes_on = state == np.concatenate([[before], next_state[:-1]])
+        breaks = ~was_over & ~goes_on
+        self._n_breaks += int(breaks.sum())
+        starts, count = np.unique(state[was_over | breaks], return_counts=True)
+        self.start_states.update(dict(zip(starts.tolist(), count.tolist(), strict=True)))
+        self._last = int(next_state[-1]), bool(ended[-1])
+
+
+def _are_numbers(values: Any) -> bool:
+    array = _plain(values)
+    return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iufb"
+
+
+def _plain(values: Any) -> Any:
+    """An array where possible; objects that are numbers become numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        return values
+    if array.dtype == object and array.size and all(isinstance(v, int | float | np.number) for v in array.flat):
+        return np.array(array.tolist())
+    return array
+
+
+def _labels(values: Any) -> list[Any]:
+    """Hashable labels: rows of a matrix become tuples."""
+    if isinstance(values, np.ndarray):
+        return list(map(tuple, values.tolist())) if values.ndim == 2 else values.tolist()
+    return list(values)
+
+
+def _flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
+    """(n,) truth values; False where the data has no such column."""
+    if role not in piece:
+        return np.zeros(n, dtype=bool)
+    array = _plain(piece[role])
+    if array.dtype == object and not any(map(is_missing, array)):
+        array = np.array(array.tolist())
+    if array.dtype != bool and not (array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()):
+        raise MdpfnError(role, f"of type {array.dtype}", "it must be true or false for every transition", "correct it")
+    return np.asarray(array, dtype=bool).reshape(-1)

@@ -1,0 +1,228 @@
+"""Logged data from every source: the same transitions make the same statistics and plans."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from mdpfn import MdpfnError, Statistics
+from mdpfn.interface import csv_file, datasets
+from mdpfn.interface.coverage import CoverageWarning
+from tests.interface import contents, tiny_agent
+
+ROLES = ("state", "action", "reward", "next_state", "terminated", "truncated")
+
+
+@pytest.fixture(scope="module")
+def columns() -> dict[str, np.ndarray]:
+    """Random episodes on FrozenLake."""
+    env = gym.make("FrozenLake-v1")
+    env.action_space.seed(0)
+    state, _ = env.reset(seed=0)
+    rows = []
+    for _ in range(700):
+        action = env.action_space.sample()
+        following, reward, terminated, truncated, _ = env.step(action)
+        rows.append((int(state), int(action), float(reward), int(following), terminated, truncated))
+        state = env.reset()[0] if terminated or truncated else following
+    return {role: np.array(column) for role, column in zip(ROLES, zip(*rows, strict=True), strict=True)}
+
+
+@pytest.fixture(scope="module")
+def expected(columns: dict[str, np.ndarray]) -> Statistics:
+    return Statistics.from_transitions(*(columns[role] for role in ROLES[:5]), n_states=16, n_actions=4)
+
+
+def write_csv(path: Path, columns: dict[str, Any], delimiter: str = ",") -> Path:
+    opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wt") as file:
+        file.write(delimiter.join(columns) + "\n")
+        file.writelines(delimiter.join(map(str, row)) + "\n" for row in zip(*columns.values(), strict=True))
+    return path
+
+
+def in_chunks(columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for start in range(0, 700, 100):
+        yield {role: values[start : start + 100] for role, values in columns.items()}
+
+
+def to_frame(package: str) -> Callable[[dict[str, Any], Path], Any]:
+    return lambda columns, _: pytest.importorskip(package).DataFrame(columns)
+
+
+def to_parquet(columns: dict[str, Any], directory: Path) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), directory / "data.parquet")
+    return directory / "data.parquet"
+
+
+SOURCES: dict[str, Callable[[dict[str, Any], Path], Any]] = {
+    "arrays": lambda columns, _: tuple(columns.values()),
+    "matrix": lambda columns, _: np.column_stack([c.astype(float) for c in columns.values()]),
+    "mapping": lambda columns, _: columns,
+    "lists": lambda columns, _: {role: values.tolist() for role, values in columns.items()},
+    "tuples": lambda columns, _: list(zip(*(values.tolist() for values in columns.values()), strict=True)),
+    "structured": lambda columns, _: np.rec.fromarrays(list(columns.values()), names=list(columns)),
+    "iterator": lambda columns, _: in_chunks(columns),
+    "pandas": to_frame("pandas"),
+    "polars": to_frame("polars"),
+    "lazy polars": lambda columns, _: pytest.importorskip("polars").DataFrame(columns).lazy(),
+    "csv": lambda columns, directory: write_csv(directory / "data.csv", columns),
+    "tsv": lambda columns, directory: write_csv(directory / "data.tsv", columns, "\t"),
+    "gzip": lambda columns, directory: write_csv(directory / "data.csv.gz", columns, ";"),
+    "parquet": to_parquet,
+}
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+def test_every_source_gives_the_same_statistics(
+    make: Callable[[dict[str, Any], Path], Any],
+    columns: dict[str, np.ndarray],
+    expected: Statistics,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(datasets, "ROWS", 150)
+    monkeypatch.setattr(csv_file, "ROWS", 150)
+    agent = tiny_agent().fit(make(columns, tmp_path))
+    assert contents(agent.statistics) == contents(expected)
+    assert agent.result.coverage.start_states == {0: 1 + int((columns["terminated"] | columns["truncated"])[:-1].sum())}
+    assert agent.plan().policy.shape == (16, 4)
+
+
+@pytest.mark.parametrize("make", [SOURCES[name] for name in ("mapping", "pandas", "polars", "csv", "parquet")])
+def test_states_and_actions_may_have_names(
+    make: Callable[[dict[str, Any], Path], Any], columns: dict[str, np.ndarray], expected: Statistics, tmp_path: Path
+) -> None:
+    moves = np.array(["left", "down", "right", "up and away"])
+    named = {
+        "s": [f"cell {i}" for i in columns["state"]],
+        "a": moves[columns["action"]].tolist(),
+        "r": columns["reward"],
+        "s_next": [f"cell {i}" for i in columns["next_state"]],
+        "done": columns["terminated"] | columns["truncated"],
+        "timeout": columns["truncated"],
+    }
+    agent = tiny_agent().fit(make(named, tmp_path))
+    result = agent.result
+    assert set(result.plan.actions) == set(moves.tolist())
+    state = [int(name.split()[1]) for name in result.plan.states]
+    action = [moves.tolist().index(name) for name in result.plan.actions]
+    counts, sums = agent.statistics.dense_counts()
+    true_counts, true_sums = expected.dense_counts()
+    np.testing.assert_array_equal(counts, true_counts[np.ix_(state, action, state)])
+    np.testing.assert_allclose(sums, true_sums[np.ix_(state, action)])
+    assert {state[i] for i in agent.statistics.terminal} == expected.terminal
+    assert result.columns == dict(zip(ROLES, named, strict=True))
+    assert "state = s" in str(result)
+    assert agent.predict("cell 0")[0] in moves
+    with pytest.raises(MdpfnError, match="one of"):
+        agent.predict("cel 0")
+
+
+def test_columns_may_be_given(columns: dict[str, np.ndarray], expected: Statistics) -> None:
+    renamed = {f"col{i}": values for i, values in enumerate(columns.values())}
+    names = {role: f"col{i}" for i, role in enumerate(ROLES)}
+    assert contents(tiny_agent().fit(renamed, columns=names).statistics) == contents(expected)
+
+
+def test_spaces_give_ids_their_meaning(columns: dict[str, np.ndarray], expected: Statistics) -> None:
+    env = gym.make("FrozenLake-v1")
+    agent = tiny_agent().fit(columns, observation_space=env.observation_space, action_space=env.action_space)
+    assert contents(agent.statistics) == contents(expected)
+    before = agent.statistics.n_transitions
+    assert agent.solve(env, episodes=3, seed=0, resume=True).n_transitions > before
+    shifted = {**columns, "action": columns["action"] + 5}
+    agent = tiny_agent().fit(shifted, action_space=gym.spaces.Discrete(4, start=5))
+    assert contents(agent.statistics) == contents(expected)
+    assert agent.predict(0)[0] in range(5, 9)
+
+
+def test_rows_of_matrices_are_states() -> None:
+    place = np.array([[0, 1], [0, 2], [1, 2]])
+    agent = tiny_agent().fit((place[:-1], ["on", "on"], [0.0, 1.0], place[1:]))
+    assert agent.result.plan.states == [(0, 1), (0, 2), (1, 2)]
+
+
+def test_actions_may_appear_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets, "ROWS", 2)
+    data = (
+        [0, 1, 0, 3, 0],
+        [0, 0, 2, 1, 1],
+        [1.0, 2.0, 3.0, 4.0, 0.0],
+        [1, 0, 3, 0, 1],
+        [False, False, False, True, False],
+    )
+    agent = tiny_agent().fit(data)
+    assert contents(agent.statistics) == contents(Statistics.from_transitions(*data))
+
+
+def test_a_minari_dataset_is_read_episode_by_episode(columns: dict[str, np.ndarray], expected: Statistics) -> None:
+    data = pytest.importorskip("minari.data_collector")
+    dataset_of_episodes = pytest.importorskip("minari.dataset.episode_data").EpisodeData
+    ends = np.flatnonzero(columns["terminated"] | columns["truncated"]) + 1
+    env = gym.make("FrozenLake-v1")
+
+    class Dataset:
+        observation_space, action_space = env.observation_space, env.action_space
+
+        def iterate_episodes(self) -> Iterator[Any]:
+            for i, rows in enumerate(np.split(np.arange(700), ends)):
+                if len(rows) == 0:
+                    continue
+                yield dataset_of_episodes(
+                    id=i,
+                    observations=np.append(columns["state"][rows], columns["next_state"][rows[-1]]),
+                    actions=columns["action"][rows],
+                    rewards=columns["reward"][rows],
+                    terminations=columns["terminated"][rows],
+                    truncations=columns["truncated"][rows],
+                    infos={},
+                )
+
+    assert data is not None
+    assert contents(tiny_agent().fit(Dataset()).statistics) == contents(expected)
+
+
+def test_coverage_tells_what_is_thin_and_warns_of_untried_starts() -> None:
+    states, actions = [0] * 6 + [1] * 2, [0] * 6 + [0, 1]
+    data = states, actions, [0.0] * 8, [1] * 6 + [2] * 2, [False] * 6 + [True] * 2, [True] * 6 + [False] * 2
+    agent = tiny_agent()
+    with pytest.warns(CoverageWarning, match="1 in 0"):
+        agent.fit(data)
+    coverage = agent.result.coverage
+    np.testing.assert_array_equal(coverage.n_visits, [[6, 0], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(coverage.thin, [[False, True], [True, True], [False, False]])
+    np.testing.assert_array_equal(coverage.untried_at_start, [[0, 1]])
+    assert coverage.terminal.tolist() == [False, False, True]
+    assert 1 in coverage.thin_choices
+    assert "never left" in str(coverage)
+
+
+def test_shuffled_rows_tell_no_starts(columns: dict[str, np.ndarray]) -> None:
+    order = np.random.default_rng(0).permutation(700)
+    agent = tiny_agent().fit({role: values[order] for role, values in columns.items()})
+    assert agent.result.coverage.start_states is None
+    assert "not known" in str(agent.result)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_file, "ROWS", 5_000)
+    block = "".join(f"{i % 50},{i % 3},{i % 7 / 8},{(i + 1) % 50},{i % 50 == 49}\n" for i in range(1050))
+    peaks = []
+    for n_blocks in (10, 10, 100):  # the first run also pays for what is only made once
+        path = tmp_path / "data.csv"
+        path.write_text("state,action,reward,next_state,terminated\n" + block * n_blocks)
+        tracemalloc.start()
+        agent = tiny_agent().fit(path)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert agent.statistics.n_transitions == n_blocks * 1050
+    assert peaks[2] < 1.2 * peaks[1]
