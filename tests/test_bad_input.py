@@ -227,6 +227,7 @@ def test_statistics(field, value, make):
         (TrainingConfig, "average_decay", -0.1), (TrainingConfig, "budget", (0, 1)), (TrainingConfig, "budget", (2, 1)),
         (TrainingConfig, "budget", (1, INF)), (TrainingConfig, "budget", 3.0), (TrainingConfig, "optimizer", "sgd"),
         (TrainingConfig, "min_depth", 0), (TrainingConfig, "min_depth", 21), (TrainingConfig, "min_depth", 1.5),
+        (TrainingConfig, "max_depth", "deep"), (TrainingConfig, "start_from", 7),
     ],
 )  # fmt: skip
 def test_configuration(tmp_path, kind, field, value):
@@ -298,6 +299,11 @@ def test_overrides_at_use(field, value):
     error = refused(lambda: plan_logits(network, statistics, **{field: value}))
     assert error.field == field
     assert str(value) in str(error.value)
+
+
+def test_start_from(tmp_path):
+    error = refused(lambda: Trainer(TrainingConfig(start_from="no-such-model"), tmp_path))
+    assert error.value == "'no-such-model'"
 
 
 @pytest.mark.parametrize("minutes", [0, -1, NAN, INF])

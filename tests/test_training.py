@@ -107,6 +107,14 @@ class TestResuming:
         with pytest.raises(MdpfnError, match=r"learning_rate is 0\.5, but the run began with 0\.01"):
             train(replace(SMALL, learning_rate=0.5), tmp_path, resume="auto")
 
+    def test_a_run_can_start_from_a_model(self, tmp_path):
+        train(SMALL, tmp_path / "first")
+        config = replace(SMALL, start_from=str(tmp_path / "first" / "model"))
+        model = load_model(tmp_path / "first" / "model").network.state_dict()
+        assert identical(dict(Trainer(config, tmp_path / "second").network.state_dict()), dict(model))
+        with pytest.raises(MdpfnError, match="start_from"):
+            Trainer(replace(config, network=replace(SMALL.network, width=16)), tmp_path / "third")
+
     def test_an_existing_run_is_not_overwritten(self, tmp_path):
         train(SMALL, tmp_path)
         with pytest.raises(MdpfnError, match="already holds a run"):
@@ -173,11 +181,11 @@ class TestMeasuring:
         assert len({int(rng.integers(2**62)) for rng in generators}) == len(generators)
 
     def test_depth_varies_over_its_whole_range(self, tmp_path):
-        trainer = Trainer(SMALL, tmp_path)
+        trainer = Trainer(replace(SMALL, min_depth=2, max_depth=5), tmp_path)
         depths = set()
-        for trainer.step in range(40):
+        for trainer.step in range(100):
             depths.add(trainer._depth())
-        assert depths == {1, 2, 3}
+        assert depths == {2, 3, 4, 5}
 
 
 class TestOptimization:

@@ -50,7 +50,7 @@ class Trainer:
         torch.manual_seed(config.seed)
         self.network = PolicyNetwork(config.network).to(_device())
         if config.start_from is not None:
-            self.network.load_state_dict(load_model(config.start_from).network.state_dict())
+            self.network.load_state_dict(_starting_network(config).state_dict())
         self.optimizers = make_optimizers(self.network, config)
         self.average = MovingAverage(self.network, config.average_decay) if config.average_decay else None
         self.step, self.seconds = 0, 0.0
@@ -207,6 +207,16 @@ def write_model(trainer: Trainer, directory: Path) -> None:
         },
     }
     save_model(directory, network, card)
+
+
+def _starting_network(config: TrainingConfig) -> PolicyNetwork:
+    """The network whose weights a run begins with."""
+    network = load_model(str(config.start_from)).network
+    ours, theirs = ((c.width, c.n_heads) for c in (config.network, network.config))
+    if ours != theirs:
+        limit = f"its width and heads {theirs} must be those of the configuration, {ours}"
+        raise MdpfnError("start_from", repr(config.start_from), limit, "change the configuration")
+    return network
 
 
 def _device() -> torch.device:
