@@ -27,8 +27,12 @@ def write_bundle(directory: Path, tensors: Mapping[str, torch.Tensor], descripti
     """Write tensors and description into `directory`, all or nothing.
 
     Everything is written and synced beside its place and moved there in one rename, so whoever looks finds the
-    whole bundle or none. A bundle that is there already is moved out of the way just before and deleted after.
+    whole bundle or none. A bundle that is there already is moved out of the way just before and deleted after;
+    a directory of anything else is left alone.
     """
+    if directory.is_dir() and any(directory.iterdir()) and not (directory / DESCRIPTION).is_file():
+        limit = "it holds other files, which would be lost"
+        raise MdpfnError("the directory", repr(str(directory)), limit, "choose an empty or a new one")
     data = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
     text = json.dumps({**description, "sha256": _sha256(data)}, indent=2, ensure_ascii=False).encode()
     try:

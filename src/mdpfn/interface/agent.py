@@ -17,13 +17,13 @@ from mdpfn.agents.policies import ActionSampler
 from mdpfn.agents.reward_range import RewardRange
 from mdpfn.checks import whole_number
 from mdpfn.errors import MdpfnError
-from mdpfn.interface.codec import Codec
-from mdpfn.interface.context import Context, Options
+from mdpfn.interface.context import Context, Names, Options
 from mdpfn.interface.coverage import Coverage
 from mdpfn.interface.datasets import open_source
 from mdpfn.interface.limits import Limits
 from mdpfn.interface.offline import Tally
 from mdpfn.interface.online import OnEpisode, run_episodes, spaces_of
+from mdpfn.interface.persistence import read_agent, write_agent
 from mdpfn.interface.plan import Plan, empirical_value
 from mdpfn.interface.planner import NetworkPlanner
 from mdpfn.interface.result import Result
@@ -80,14 +80,14 @@ class Agent:
         if actions.n == 0:
             limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
             raise MdpfnError("the action space", action_space, limit, "give a smaller space")
-        statistics = Statistics(max(states.n, 1), actions.n)
-        self._enter(observation_space, action_space, states, actions, statistics, options, seed)
+        names = Names(observation_space, action_space, states, actions)
+        self._enter(names, Statistics(max(states.n, 1), actions.n), options, seed)
         return self
 
     def act(self, observation: Any) -> Any:
         """The action to take now, exploring. Plans by itself when an episode has ended."""
         context = self._entered()
-        return context.actions.decode(context.learner.act(context.state_id(observation)))
+        return context.names.actions.decode(context.learner.act(context.state_id(observation)))
 
     def observe(
         self,
@@ -106,7 +106,7 @@ class Agent:
         """
         context = self._entered()
         state, next_state = context.state_id(observation), context.state_id(next_observation)
-        action_id = context.actions.encode(action)
+        action_id = context.names.actions.encode(action)
         context.record(Transition(state, action_id, reward, next_state, terminated, truncated))
 
     def solve(
@@ -144,8 +144,9 @@ class Agent:
                 seed=seed,
             )
         context = self._entered()
-        if (context.observation_space, context.action_space) != (observation_space, action_space):
-            limit = f"the agent knows {context.observation_space} and {context.action_space}"
+        known = context.names
+        if (known.observation_space, known.action_space) != (observation_space, action_space):
+            limit = f"the agent knows {known.observation_space} and {known.action_space}"
             raise MdpfnError("env", repr(env), limit, "resume with the same spaces, or start afresh without resume")
         context.learner.acting_policy = None  # a new episode begins, wherever the last one was left
         run_episodes(context, env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
@@ -177,8 +178,7 @@ class Agent:
         tally = Tally(open_source(transitions, columns), observation_space, action_space, self.limits)
         statistics = tally.read()
         options.check_rewards(statistics.reward_min, statistics.reward_max)
-        (observation_space, states), (action_space, actions) = tally.states.finished(), tally.actions.finished()
-        context = self._enter(observation_space, action_space, states, actions, statistics, options, seed)
+        context = self._enter(tally.names(), statistics, options, seed)
         context.history.start_states, context.starts_known = tally.start_states, tally.starts_known
         context.columns = tally.source.columns
         context.history.seconds = time.perf_counter() - started
@@ -194,16 +194,17 @@ class Agent:
         `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
         """
         context = self._entered()
+        states, actions = context.names.states, context.names.actions
         plan = self.plan()
         choose = plan.greedy.__getitem__ if deterministic else ActionSampler(plan.policy, context.learner.rng)
 
         def action_of(one: Any) -> Any:
-            number = context.states.encode(one)  # a state that never appeared has no row: any action will do
-            return context.actions.decode(int(choose(number)) if number < len(plan.greedy) else 0)
+            number = states.encode(one)  # a state that never appeared has no row: any action will do
+            return actions.decode(int(choose(number)) if number < len(plan.greedy) else 0)
 
-        if not context.states.is_batch(observation):
+        if not states.is_batch(observation):
             return action_of(observation), state
-        return context.actions.batch([action_of(one) for one in context.states.unbatch(observation)]), state
+        return actions.batch([action_of(one) for one in states.unbatch(observation)]), state
 
     def plan(self, statistics: Statistics | None = None, *, depth: int | None = None) -> Plan:
         """A policy for every state, by everything observed so far or by the given `statistics`."""
@@ -216,7 +217,7 @@ class Agent:
         context = self._entered()
         logits = context.learner.logits() if depth is None else planner(context.learner.context())[0]
         if context.plan is None or context.plan.policy_logits is not logits:
-            context.plan = Plan(logits, context.states, context.actions)
+            context.plan = Plan(logits, context.names.states, context.names.actions)
         return context.plan
 
     @property
@@ -243,16 +244,24 @@ class Agent:
             columns=context.columns,
         )
 
-    def _enter(
-        self,
-        observation_space: Any,
-        action_space: Any,
-        states: Codec,
-        actions: Codec,
-        statistics: Statistics,
-        options: Options,
-        seed: int | None,
-    ) -> Context[InContext]:
+    def save(self, directory: str | Path, *, copy_weights: bool = False) -> None:
+        """Write the agent to a directory: what it observed, what things are called, and where it was.
+
+        Shipped weights are saved by name and checksum, others are copied; `copy_weights` copies them in any case.
+        """
+        settings = {"depth": self._planner.depth, "acting_temperature": self.acting_temperature}
+        write_agent(Path(directory), self.model, settings, self._context, copy_weights=copy_weights)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Agent:
+        """The agent that `save` wrote. It goes on where it was: same observations, same policy, same chances."""
+        model, settings, saved = read_agent(Path(directory))
+        agent = cls(model, **settings)
+        if saved is not None:
+            saved.restore(agent._enter(saved.names(agent.limits), saved.statistics, saved.options, seed=None))
+        return agent
+
+    def _enter(self, names: Names, statistics: Statistics, options: Options, seed: int | None) -> Context[InContext]:
         """Face a problem of which something may be known already."""
         self.limits.check_sizes(statistics.n_states, statistics.n_actions)
         self.limits.warn_of_discount(options.discount)
@@ -267,7 +276,7 @@ class Agent:
             reward_range=options.reward_range,
             statistics=statistics,
         )
-        self._context = Context(observation_space, action_space, states, actions, learner, options, self.limits)
+        self._context = Context(names, learner, options, self.limits)
         return self._context
 
     def _entered(self) -> Context[InContext]:

@@ -56,14 +56,21 @@ def _is_range(value: Any) -> bool:
         return False
 
 
-@dataclass
-class Context(Generic[L]):
-    """The names of states and actions, the learner that sees only their ids, and what happened so far."""
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What states and actions are called, in the environment or in the data."""
 
     observation_space: Any
     action_space: Any
     states: Codec
     actions: Codec
+
+
+@dataclass
+class Context(Generic[L]):
+    """The names of states and actions, the learner that sees only their ids, and what happened so far."""
+
+    names: Names
     learner: L
     options: Options
     limits: Limits
@@ -74,7 +81,7 @@ class Context(Generic[L]):
 
     def state_id(self, observation: Any) -> int:
         """The id of an observation; a new one gets the next id."""
-        state = self.states.encode(observation)
+        state = self.names.states.encode(observation)
         statistics = self.learner.statistics
         if state >= statistics.n_states:
             self.limits.check_sizes(state + 1, statistics.n_actions)

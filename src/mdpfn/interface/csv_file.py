@@ -16,8 +16,9 @@ from mdpfn.arrays import Bools
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.columns import OPTIONAL, find_columns
 
-ROWS = 200_000  # in a piece
+ROWS = 50_000  # in a piece
 SNIFFED_ROWS = 1_000  # from which the types of columns are told
+SPELLINGS = (("True", "False"), ("1", "0"), ("true", "false"))  # the most common ones, which are read at once
 TRUE, FALSE = ("true", "t", "yes", "1", "1.0"), ("false", "f", "no", "0", "0.0", "")
 
 
@@ -96,6 +97,10 @@ def _is_number(text: str) -> bool:
 
 def _truths(column: np.ndarray[Any, Any]) -> Bools:
     """Flags as truth values."""
+    for yes, no in SPELLINGS:
+        true: Bools = column == yes
+        if (true | (column == no)).all():
+            return true
     return np.fromiter(map(_truth, column.tolist()), np.bool_, len(column))
 
 

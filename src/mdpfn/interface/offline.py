@@ -13,6 +13,7 @@ from mdpfn.checks import checked_ids, finite_floats
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec, DiscreteCodec, LabelCodec, is_missing
 from mdpfn.interface.columns import done_means_both
+from mdpfn.interface.context import Names
 from mdpfn.interface.datasets import Source
 from mdpfn.interface.limits import Limits
 from mdpfn.interface.spaces import codec_of
@@ -71,6 +72,11 @@ class Tally:
         if self.statistics.n_transitions == 0:
             raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
         return self.statistics
+
+    def names(self) -> Names:
+        """What the states and actions are called that appeared."""
+        (observation_space, states), (action_space, actions) = self.states.finished(), self.actions.finished()
+        return Names(observation_space, action_space, states, actions)
 
     @property
     def starts_known(self) -> bool:

@@ -73,7 +73,7 @@ def default_step_limit(env: Any) -> int | None:
 def _run_single(
     context: Context[Any], env: Any, target: int, seed: int | None, step_limit: int | None, on_episode: OnEpisode | None
 ) -> None:
-    act, decode, state_id, record = context.learner.act, context.actions.decode, context.state_id, context.record
+    act, decode, state_id, record = context.learner.act, context.names.actions.decode, context.state_id, context.record
     history = context.history
     while len(history.returns) < target:
         state, steps = state_id(_reset(env, seed=seed)), 0
@@ -96,7 +96,7 @@ def _run_vector(context: Context[Any], env: Any, target: int, seed: int | None, 
     if mode not in tuple(AutoresetMode):
         limit = "it must say how it resets, in metadata['autoreset_mode']"
         raise MdpfnError("env", repr(env), limit, "set it to a gymnasium.vector.AutoresetMode")
-    act, actions, history = context.learner.act, context.actions, context.history
+    act, actions, history = context.learner.act, context.names.actions, context.history
     states = _state_ids(context, _reset(env, seed=seed))
     waiting = np.zeros(env.num_envs, dtype=bool)  # for the step that resets them, whose action is ignored
     while len(history.returns) < target:
@@ -121,7 +121,7 @@ def _run_vector(context: Context[Any], env: Any, target: int, seed: int | None, 
 
 
 def _state_ids(context: Context[Any], observations: Any) -> list[int]:
-    return [context.state_id(observation) for observation in context.states.unbatch(observations)]
+    return [context.state_id(observation) for observation in context.names.states.unbatch(observations)]
 
 
 def _final_states(context: Context[Any], states: list[int], info: dict[str, Any], ended: Any) -> list[int]:

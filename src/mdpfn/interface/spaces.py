@@ -13,11 +13,11 @@ from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec, DiscreteCodec, LabelCodec, ProductCodec
 
 
-def codec_of(space: Any, field: str, largest: int) -> Codec:
+def codec_of(space: Any, field: str, largest: int, labels: Sequence[Any] = ()) -> Codec:
     """The codec of a space: a Gymnasium space, a number n for Discrete(n), a list of labels, or None.
 
     A finite space is numbered as a whole if it has at most `largest` values. Larger ones, spaces of other
-    hashable values and None are numbered as their values appear.
+    hashable values and None are numbered as their values appear, after the `labels` that appeared before.
     """
     if isinstance(space, list) and space:
         return LabelCodec(space, field, growing=False)
@@ -25,7 +25,7 @@ def codec_of(space: Any, field: str, largest: int) -> Codec:
         return DiscreteCodec(int(space), 0, field)
     codec = None if space is None else _finite(space, field)
     if codec is None or codec.n > largest:
-        return LabelCodec([], field, within=codec)
+        return LabelCodec(labels, field, within=codec)
     return codec
 
 
@@ -89,9 +89,11 @@ def _array_codec(parts: Sequence[Codec], space: spaces.MultiDiscrete | spaces.Mu
 def space_to_json(space: Any) -> Any:
     """A space that `codec_of` takes, as JSON; `space_from_json` makes it again."""
     match space:
-        case None | int() | list():
-            return space
-        case np.integer():
+        case None:
+            return None
+        case list():
+            return labels_to_json(space)
+        case int() | np.integer():
             return int(space)
         case spaces.Discrete():
             return {"Discrete": {"n": int(space.n), "start": int(space.start)}}
@@ -112,6 +114,8 @@ def space_to_json(space: Any) -> Any:
 
 def space_from_json(description: Any) -> Any:
     """The space that `space_to_json` described."""
+    if isinstance(description, list):
+        return labels_from_json(description)
     if not isinstance(description, dict):
         return description
     ((kind, options),) = description.items()
@@ -120,3 +124,23 @@ def space_from_json(description: Any) -> Any:
     if kind == "Dict":
         return spaces.Dict({key: space_from_json(part) for key, part in options["spaces"]})
     return getattr(spaces, kind)(**options)
+
+
+def labels_to_json(labels: Sequence[Any]) -> list[Any]:
+    """Labels as JSON: text, numbers, truth values, None, and tuples of those."""
+    return [_label_to_json(label) for label in labels]
+
+
+def labels_from_json(labels: Sequence[Any]) -> list[Any]:
+    """The labels that `labels_to_json` described."""
+    return [tuple(labels_from_json(label)) if isinstance(label, list) else label for label in labels]
+
+
+def _label_to_json(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return labels_to_json(label)
+    value = label.item() if isinstance(label, np.generic) else label
+    if value is None or isinstance(value, str | int | float):
+        return value
+    limit = "only text, numbers and tuples of these can be saved"
+    raise MdpfnError("a state or action", repr(label), limit, "give those to the agent instead")

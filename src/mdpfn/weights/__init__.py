@@ -3,6 +3,7 @@
 from mdpfn.weights.store import (
     DEFAULT_WEIGHTS,
     Model,
+    build_model,
     load_model,
     load_planner,
     save_model,
@@ -10,4 +11,13 @@ from mdpfn.weights.store import (
     weights_hash,
 )
 
-__all__ = ["DEFAULT_WEIGHTS", "Model", "load_model", "load_planner", "save_model", "shipped_models", "weights_hash"]
+__all__ = [
+    "DEFAULT_WEIGHTS",
+    "Model",
+    "build_model",
+    "load_model",
+    "load_planner",
+    "save_model",
+    "shipped_models",
+    "weights_hash",
+]

@@ -1,0 +1,124 @@
+"""An agent saved in the middle of a run goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from mdpfn import Agent, MdpfnError
+from mdpfn.storage import DESCRIPTION, TENSORS
+from mdpfn.weights import DEFAULT_WEIGHTS, save_model, shipped_models
+from tests.interface import contents, tiny_agent, tiny_model
+
+
+def run_on(agent: Agent, env: Any, observation: Any, n: int) -> tuple[list[Any], Any]:
+    """The actions of the next n steps, and where they led."""
+    actions = []
+    for _ in range(n):
+        action = agent.act(observation)
+        following, reward, terminated, truncated, _ = env.step(action)
+        agent.observe(observation, action, float(reward), following, terminated=terminated, truncated=truncated)
+        observation = env.reset()[0] if terminated or truncated else following
+        actions.append(action)
+    return actions, observation
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1"])
+@pytest.mark.parametrize("steps", [0, 1, 37])
+def test_a_saved_agent_goes_on_bit_by_bit(name: str, steps: int, tmp_path: Path) -> None:
+    worlds = gym.make(name), gym.make(name)
+    agent = tiny_agent(depth=4, acting_temperature=0.7)
+    agent.reset(worlds[0].observation_space, worlds[0].action_space, reward_range=(-1, 1), replan_every=11, seed=5)
+    _, there = run_on(agent, worlds[0], worlds[0].reset(seed=5)[0], steps)
+    agent.save(tmp_path / "agent")
+    again = Agent.load(tmp_path / "agent")
+    twin = run_on(tiny_agent(depth=4, acting_temperature=0.7).reset(
+        worlds[1].observation_space, worlds[1].action_space, reward_range=(-1, 1), replan_every=11, seed=5
+    ), worlds[1], worlds[1].reset(seed=5)[0], steps)  # fmt: skip
+    assert twin[1] == there
+    on = run_on(agent, worlds[0], there, 60)
+    assert run_on(again, worlds[1], there, 60) == on
+    assert contents(again.statistics) == contents(agent.statistics)
+    np.testing.assert_array_equal(again.plan().policy_logits, agent.plan().policy_logits)
+    np.testing.assert_array_equal(again.result.returns, agent.result.returns)
+    assert again.result.coverage.start_states == agent.result.coverage.start_states
+
+
+@pytest.mark.parametrize(
+    ("observation_space", "observations"),
+    [
+        (None, [("a", 1), ("b", 2.5), "c", True, 7]),
+        (["low", "high"], ["low", "high"]),
+        (spaces.Dict({"x": spaces.MultiDiscrete([3, 2]), "y": spaces.Discrete(2)}), [{"x": np.array([2, 1]), "y": 0}]),
+        (spaces.MultiDiscrete([50] * 6), [np.arange(6), np.arange(6)[::-1].copy()]),
+        (spaces.Text(5), ["ab", "c"]),
+    ],
+)
+def test_names_are_kept(observation_space: Any, observations: list[Any], tmp_path: Path) -> None:
+    agent = tiny_agent().reset(observation_space, ["wait", "repair"], seed=0)
+    for observation in observations:
+        agent.observe(observation, "repair", 1.0, observations[0], terminated=False)
+    agent.save(tmp_path / "agent")
+    again = Agent.load(tmp_path / "agent")
+    assert str(again.plan().states) == str(agent.plan().states)
+    assert again.plan().actions == ["wait", "repair"]
+    assert contents(again.statistics) == contents(agent.statistics)
+    assert again.predict(observations[-1]) == agent.predict(observations[-1])
+
+
+def test_fitted_agents_and_new_ones_can_be_saved(tmp_path: Path) -> None:
+    fitted = tiny_agent().fit({"s": ["x", "y"], "a": [0, 0], "r": [0.0, 1.0], "s_next": ["y", "x"]})
+    fitted.save(tmp_path / "fitted")
+    again = Agent.load(tmp_path / "fitted")
+    assert again.result.columns == fitted.result.columns
+    assert again.predict("x") == fitted.predict("x")
+    tiny_agent(depth=2).save(tmp_path / "new")
+    with pytest.raises(MdpfnError, match="reset, solve or fit"):
+        Agent.load(tmp_path / "new").act(0)
+
+
+def test_models_are_loaded_by_path_and_copied_into_agents(tmp_path: Path) -> None:
+    save_model(tmp_path / "model", tiny_model().network, {"notes": "untrained"})
+    agent = Agent.from_pretrained(tmp_path / "model")
+    agent.save(tmp_path / "agent")
+    (tmp_path / "model" / TENSORS).unlink()
+    assert Agent.load(tmp_path / "agent").model.card["notes"] == "untrained"
+
+
+@pytest.mark.skipif(DEFAULT_WEIGHTS not in shipped_models(), reason="no default weights are shipped")
+def test_shipped_weights_are_saved_by_name(tmp_path: Path) -> None:
+    Agent.from_pretrained().save(tmp_path / "named")
+    Agent.from_pretrained().save(tmp_path / "copied", copy_weights=True)
+    assert (tmp_path / "named" / TENSORS).stat().st_size < 1000 < (tmp_path / "copied" / TENSORS).stat().st_size
+    networks = [Agent.load(tmp_path / kind).model.network for kind in ("named", "copied")]
+    assert all((a == b).all() for a, b in zip(*(n.state_dict().values() for n in networks), strict=True))
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    agent = tiny_agent().reset(3, 2)
+    agent.save(tmp_path / "agent")
+    description = tmp_path / "agent" / DESCRIPTION
+    good = description.read_text()
+    description.write_text(json.dumps({**json.loads(good), "kind": "something else"}))
+    with pytest.raises(MdpfnError, match="SHA-256"):
+        Agent.load(tmp_path / "agent")
+    description.write_text(good)
+    tensors = tmp_path / "agent" / TENSORS
+    tensors.write_bytes(tensors.read_bytes()[:-1] + b"\x00\x01")
+    with pytest.raises(MdpfnError, match="SHA-256"):
+        Agent.load(tmp_path / "agent")
+    with pytest.raises(MdpfnError, match="must hold"):
+        Agent.load(tmp_path / "nowhere")
+
+
+def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(MdpfnError, match="would be lost"):
+        tiny_agent().save(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
