@@ -20,6 +20,7 @@ from mdpfn.errors import MdpfnError
 
 TENSORS, DESCRIPTION = "tensors.safetensors", "description.json"
 SEAL = "description.sha256"  # vouches for the description, which vouches for the tensors
+FILES = (TENSORS, DESCRIPTION, SEAL)
 UNFINISHED = ".unfinished-"
 
 
@@ -30,7 +31,7 @@ def write_bundle(directory: Path, tensors: Mapping[str, torch.Tensor], descripti
     whole bundle or none. A bundle that is there already is moved out of the way just before and deleted after;
     a directory of anything else is left alone.
     """
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / DESCRIPTION).is_file():
+    if directory.is_dir() and any(directory.iterdir()) and not any((directory / name).is_file() for name in FILES):
         limit = "it holds other files, which would be lost"
         raise MdpfnError("the directory", repr(str(directory)), limit, "choose an empty or a new one")
     data = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
@@ -61,7 +62,7 @@ def write_bundle(directory: Path, tensors: Mapping[str, torch.Tensor], descripti
 def read_bundle(directory: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Tensors and description of a bundle whose checksums hold."""
     try:
-        data, text, seal = ((directory / name).read_bytes() for name in (TENSORS, DESCRIPTION, SEAL))
+        data, text, seal = ((directory / name).read_bytes() for name in FILES)
     except OSError as error:
         limit = f"it must hold {TENSORS}, {DESCRIPTION} and {SEAL} ({error.strerror})"
         raise MdpfnError("the bundle", repr(str(directory)), limit, "use another copy") from None

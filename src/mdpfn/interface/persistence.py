@@ -101,7 +101,7 @@ class SavedContext:
 
 def _read_model(weights: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Model:
     if "card" in weights:
-        return build_model(weights["name"], _named(WEIGHTS, tensors), weights["card"])
+        return build_model(Path(weights["name"]), _named(WEIGHTS, tensors), weights["card"])
     model = load_model(weights["name"])
     if model.card.get("sha256") != weights["sha256"]:
         limit = f"the agent was saved with others of that name ({weights['sha256'][:12]}…)"

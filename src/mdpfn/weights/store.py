@@ -45,22 +45,22 @@ def save_model(directory: Path, network: PolicyNetwork, card: dict[str, Any]) ->
 def load_model(name_or_path: str | Path) -> Model:
     """A shipped model by name, or any model by the path of its directory."""
     directory = _find(name_or_path)
-    return build_model(directory.name, *read_bundle(directory))
+    return build_model(directory, *read_bundle(directory))
 
 
-def build_model(name: str, tensors: Mapping[str, Tensor], card: dict[str, Any]) -> Model:
-    """The model with these weights and this card."""
+def build_model(directory: Path, tensors: Mapping[str, Tensor], card: dict[str, Any]) -> Model:
+    """The model with these weights and this card, which came from `directory`."""
     if card.get("format") != FORMAT or "network" not in card:
         limit = f"this version reads models of format {FORMAT}"
-        raise MdpfnError("weights", f"{name!r} of format {card.get('format')}", limit, "match the versions")
+        raise MdpfnError("weights", f"{str(directory)!r} of format {card.get('format')}", limit, "match the versions")
     try:
         network = PolicyNetwork(NetworkConfig(**card["network"]))
         network.load_state_dict(tensors)
     except (TypeError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip().rstrip(".")
         limit = f"its tensors must fit the network of its card ({reason})"
-        raise MdpfnError("weights", repr(name), limit, "use another copy") from None
-    return Model(name, network.eval(), card)
+        raise MdpfnError("weights", repr(str(directory)), limit, "use another copy") from None
+    return Model(directory.name, network.eval(), card)
 
 
 def load_planner(name_or_path: str | Path, depth: int | None = None) -> Planner:
