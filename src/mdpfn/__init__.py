@@ -13,6 +13,7 @@ from mdpfn.version import __version__
 
 if TYPE_CHECKING:
     from mdpfn.interface.agent import Agent
+    from mdpfn.interface.discretize import Discretize
     from mdpfn.interface.plan import Plan
     from mdpfn.interface.result import Result
     from mdpfn.mdp import TabularMDP
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Agent": "mdpfn.interface.agent",
+    "Discretize": "mdpfn.interface.discretize",
     "Plan": "mdpfn.interface.plan",
     "Result": "mdpfn.interface.result",
     "Statistics": "mdpfn.statistics",
@@ -28,7 +30,17 @@ _HOME = {
     "load_model": "mdpfn.weights",
 }
 
-__all__ = ["Agent", "MdpfnError", "Plan", "Result", "Statistics", "TabularMDP", "__version__", "load_model"]
+__all__ = [
+    "Agent",
+    "Discretize",
+    "MdpfnError",
+    "Plan",
+    "Result",
+    "Statistics",
+    "TabularMDP",
+    "__version__",
+    "load_model",
+]
 
 
 def __getattr__(name: str) -> Any:

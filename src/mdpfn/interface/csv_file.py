@@ -6,7 +6,7 @@ import csv
 import gzip
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,27 +28,35 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
     The first line names the columns; they are separated by commas, semicolons or tabs. States and actions are
     whole numbers if the first rows hold nothing else, otherwise names.
     """
-    file, header = _opened(path)
+    try:
+        with _opened(path) as file:
+            header = file.readline().rstrip("\r\n")
+            head = list(islice(file, SNIFFED_ROWS))
+    except (OSError, UnicodeDecodeError) as error:
+        limit = f"it could not be read as text ({error})"
+        raise MdpfnError("the file", repr(str(path)), limit, "check the path and the encoding") from None
     delimiter = max(",;\t", key=header.count)
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
     if len(set(names)) < len(names):
         raise MdpfnError("the header", repr(header[:80]), "every column needs a name of its own", "rename them")
     columns = find_columns(names, given)
-    head = [line for line in islice(file, SNIFFED_ROWS) if line.strip()]
     sample = list(csv.reader(head, delimiter=delimiter))
     places = {role: names.index(name) for role, name in columns.items()}
     kinds = {role: _kind(role, [row[place] for row in sample if place < len(row)]) for role, place in places.items()}
 
     def pieces() -> Iterator[dict[str, Any]]:
         n_read = 1
-        with file:
-            rest = chain(head, file)
-            while lines := list(islice(rest, ROWS)):
+        with _opened(path) as file:
+            file.readline()
+            while True:
                 try:
+                    lines = list(islice(file, ROWS))
                     table = _parsed(lines, kinds, tuple(places.values()), delimiter)
-                except (ValueError, IndexError) as error:
+                except (ValueError, IndexError, OSError) as error:
                     limit = f"every column needs one type throughout ({error}, counted from line {n_read + 1})"
                     raise MdpfnError("the file", repr(str(path)), limit, "repair or drop that row") from None
+                if not lines:
+                    return
                 n_read += len(lines)
                 yield {role: _truths(table[role]) if role in OPTIONAL else table[role] for role in kinds}
 
@@ -113,12 +121,7 @@ def _truth(text: str) -> bool:
     return word in TRUE
 
 
-def _opened(path: Path) -> tuple[TextIO, str]:
-    """The file, and its first line."""
+def _opened(path: Path) -> TextIO:
     how: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
-    try:
-        file: TextIO = gzip.open(path, **how) if path.suffix == ".gz" else path.open(**how)  # noqa: SIM115
-        return file, file.readline().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        limit = f"it could not be read as text ({error})"
-        raise MdpfnError("the file", repr(str(path)), limit, "check the path and the encoding") from None
+    file: TextIO = gzip.open(path, **how) if path.suffix == ".gz" else path.open(**how)  # noqa: SIM115
+    return file
