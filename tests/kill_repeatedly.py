@@ -1,8 +1,9 @@
 """Train while processes are killed again and again: python kill_repeatedly.py CONFIG DIRECTORY KILLS
 
 DIRECTORY/whole is a run left alone. Runs DIRECTORY/random-0, -1, … are killed after random times and resumed until
-they end, with KILLS kills in all. Run DIRECTORY/operation-n is killed right before its n-th operation on a file and
-then resumed, for all n there are. Prints as JSON how many kills there were and how many left unfinished files behind.
+they end, with KILLS kills in all. DIRECTORY/half was killed with its second checkpoint all but in place; of its copies,
+DIRECTORY/operation-n is resumed, killed right before its n-th operation on a file and resumed again, for all n there
+are. Prints as JSON how many kills there were and how many left unfinished files behind.
 
 Children are forked from this process, which has everything imported already, so that they start at once.
 """
@@ -16,6 +17,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -28,6 +30,7 @@ from mdpfn.training.config import TrainingConfig, load_config
 from mdpfn.training.loop import train
 
 FILE_OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate"}
+LONGEST_LIFE = 0.5  # seconds: on a busy machine many a process is killed before it achieves anything
 MODULES = "modules.json"
 
 
@@ -49,7 +52,7 @@ def main() -> None:
     run = next(runs)
     while kills < n_kills:
         child = start(config, run)
-        time.sleep(rng.uniform(0, seconds))
+        time.sleep(rng.uniform(0, min(seconds, LONGEST_LIFE)))
         os.kill(child, signal.SIGKILL)
         if wait_for(child):
             run = next(runs)
@@ -58,9 +61,12 @@ def main() -> None:
             unfinished["random"] += left_unfinished(run)
     assert wait_for(start(config, run))
 
+    half = directory / "half"
+    assert not wait_for(start(config, half, before=partial(die_before, {"os.rename"}, 1, half)))
     for operation in itertools.count():
         run = directory / f"operation-{operation}"
-        if wait_for(start(config, run, before=partial(die_before_operation, operation, run))):
+        shutil.copytree(half, run)
+        if wait_for(start(config, run, before=partial(die_before, FILE_OPERATIONS, operation, run))):
             break
         unfinished["operation"] += left_unfinished(run)
         assert wait_for(start(config, run))
@@ -102,16 +108,16 @@ def left_unfinished(run: Path) -> bool:
     return any(run.glob("**/.unfinished-*"))
 
 
-def die_before_operation(number: int, run: Path) -> None:
-    """Have this process killed right before its operation of this number on files of the run."""
-    operations = itertools.count()
+def die_before(operations: set[str], number: int, run: Path) -> None:
+    """Have this process killed right before the operation of this number, of these kinds, on files of the run."""
+    done = itertools.count()
 
     def audit(event: str, arguments: tuple[object, ...]) -> None:
-        if event not in FILE_OPERATIONS:
+        if event not in operations:
             return
         in_run = str(arguments[0]).startswith(str(run))
         relative = event in ("os.remove", "os.rmdir") and arguments[1] != -1  # shutil.rmtree works inside directories
-        if (in_run or relative) and next(operations) == number:
+        if (in_run or relative) and next(done) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(audit)

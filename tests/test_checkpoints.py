@@ -40,6 +40,7 @@ def reseal(bundle: Path) -> None:
 
 
 class TestKilling:
+    @pytest.mark.slow
     def test_killed_runs_resume_and_end_like_others(self, tmp_path):
         """`kill -9` at 50 random moments and in front of every operation on a file, checkpointing every step."""
         config = write_config(tmp_path / "config.json", checkpoint_every=1, steps=3)
@@ -58,16 +59,20 @@ class TestKilling:
             assert identical(read_bundle(run / "model")[0], read_bundle(whole / "model")[0]), run.name
             assert not list(run.glob("**/.unfinished-*")), run.name
 
-    def test_sigterm_and_a_second_process(self, tmp_path):
+    @pytest.mark.slow
+    def test_sigterm_and_a_second_process(self, tmp_path, request):
         """While a run is under way another process is refused; SIGTERM ends it within 10 s, ready to go on."""
         config = write_config(tmp_path / "config.json", steps=10**9, checkpoint_every=10**9)
         run = tmp_path / "run"
         command = [*TRAIN, "--config", str(config), "--out", str(run)]
         first = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        request.addfinalizer(first.kill)
         while not (run / "metrics.jsonl").exists():
             assert first.poll() is None, first.communicate()
             time.sleep(0.05)
-        second = subprocess.run([*command, "--resume", "auto"], env=ENVIRONMENT, capture_output=True, text=True)
+        second = subprocess.run(
+            [*command, "--resume", "auto", "--steps", "1"], env=ENVIRONMENT, capture_output=True, text=True
+        )
         assert second.returncode == 2
         assert "in use" in second.stderr
         assert str(run) in second.stderr
@@ -157,6 +162,7 @@ class TestDiskTrouble:
         (tmp_path / "checkpoints" / "step-000000008").unlink()
         self.check(tmp_path, caught.value, step=SMALL.steps)
 
+    @pytest.mark.slow
     def test_real_file_systems(self, tmp_path):
         """A tmpfs that fills up, then one that turns read-only, mounted where only this test sees them."""
         if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:

@@ -161,6 +161,7 @@ class TestMeasuring:
         seconds = [json.loads(line).get("seconds") for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
         assert sorted(filter(None, seconds)) == list(filter(None, seconds))
 
+    @pytest.mark.slow
     def test_training_learns(self, tmp_path):
         config = replace(CONFIGS["tiny"], steps=100, validate_every=50)
         torch.manual_seed(config.seed)
@@ -294,6 +295,7 @@ def test_two_processes_train_one_network(tmp_path):
     assert load_model(tmp_path / "whole" / "model").card["training"]["processes"] == 2
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path):
     run = tmp_path / "run"
     command = [*TRAIN, "--config", "tiny", "--out", str(run), "--steps"]
