@@ -236,7 +236,7 @@ CASES: dict[str, tuple[str, Case]] = {
 
 def discover_too_much() -> None:
     agent = tiny_agent().reset(None, 2)
-    codec = agent._context.names.states  # type: ignore[union-attr]
+    codec = agent.context.names.states
     assert isinstance(codec, LabelCodec)
     codec.n, codec.labels = 50_000, list(range(50_000))
     agent.act("one more")

@@ -119,7 +119,7 @@ def test_replanning_follows_episodes_or_steps() -> None:
 
     for every, expected in ((None, 3), (5, 6)):
         agent.reset(4, 2, replan_every=every, seed=0)
-        agent._context.learner.planner = counting  # type: ignore[union-attr]
+        agent.context.learner.planner = counting
         plans.clear()
         for step in range(30):
             agent.observe(0, agent.act(0), 0.0, 1, terminated=False, truncated=step % 10 == 9)

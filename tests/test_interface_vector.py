@@ -124,8 +124,7 @@ def test_other_vector_environments_run(make: Callable[[], VectorEnv[Any, Any, An
 
 def test_episodes_of_different_environments_do_not_mix() -> None:
     agent = tiny_agent().reset(3, 1)
-    context = agent._context
-    assert context is not None
+    context = agent.context
     for environment, reward in ((0, 1.0), (1, 10.0), (0, 1.0), (1, 10.0)):
         context.record(Transition(0, 0, reward, 1, False, False), environment)
     context.record(Transition(1, 0, 1.0, 2, True, False), 0)

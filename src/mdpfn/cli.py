@@ -122,9 +122,12 @@ def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
 
 def main() -> None:
     """Entry point: exit code 2 and one sentence for a user's mistake."""
+    from mdpfn.interface.commands import fit, solve
     from mdpfn.protocols.commands import leaderboard, reproduce, study
 
     commands: dict[str, Callable[..., None]] = {
+        "solve": solve,
+        "fit": fit,
         "train": train,
         "reproduce": _then_draw(reproduce),
         "leaderboard": _then_draw(leaderboard),

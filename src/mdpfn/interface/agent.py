@@ -39,13 +39,13 @@ class Agent:
     logged data. Then `predict` or `plan`. Each of the three starts afresh.
 
     `depth` is how many propagation steps a plan takes, by default as many as in training. `acting_temperature` τ
-    says how boldly it explores: actions are drawn from softmax(logits / τ).
+    says how boldly it explores: actions are drawn from softmax(logits / τ), with the paper's τ by default (B.2).
     """
 
-    def __init__(self, model: Model, *, depth: int | None = None, acting_temperature: float = 1.0) -> None:
+    def __init__(self, model: Model, *, depth: int | None = None, acting_temperature: float = 0.3) -> None:
         if not isinstance(acting_temperature, int | float) or not 0 < acting_temperature < np.inf:
             limit = "it must be positive and finite"
-            raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 1.0")
+            raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 0.3")
         self.model, self.acting_temperature = model, acting_temperature
         self.limits = Limits.of(model)
         self._planner = NetworkPlanner(model.network, depth, self.limits)
@@ -86,7 +86,7 @@ class Agent:
 
     def act(self, observation: Any) -> Any:
         """The action to take now, exploring. Plans by itself when an episode has ended."""
-        context = self._entered()
+        context = self.context
         return context.names.actions.decode(context.learner.act(context.state_id(observation)))
 
     def observe(
@@ -104,7 +104,7 @@ class Agent:
         `terminated` says that nothing can be earned after `next_observation`, `truncated` that the episode was
         broken off there, which says nothing about the state.
         """
-        context = self._entered()
+        context = self.context
         state, next_state = context.state_id(observation), context.state_id(next_observation)
         action_id = context.names.actions.encode(action)
         context.record(Transition(state, action_id, reward, next_state, terminated, truncated))
@@ -132,7 +132,7 @@ class Agent:
         whole_number("episodes", episodes, low=1)
         if max_episode_steps is not None:
             whole_number("max_episode_steps", max_episode_steps, low=1)
-        env = _made(env)
+        env = made_env(env)
         observation_space, action_space = spaces_of(env)
         if not resume:
             self.reset(
@@ -143,7 +143,7 @@ class Agent:
                 replan_every=replan_every,
                 seed=seed,
             )
-        context = self._entered()
+        context = self.context
         known = context.names
         if (known.observation_space, known.action_space) != (observation_space, action_space):
             limit = f"the agent knows {known.observation_space} and {known.action_space}"
@@ -193,7 +193,7 @@ class Agent:
         The best action by everything observed so far, or with `deterministic=False` one drawn from the policy.
         `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
         """
-        context = self._entered()
+        context = self.context
         states, actions = context.names.states, context.names.actions
         plan = self.plan()
         choose = plan.greedy.__getitem__ if deterministic else ActionSampler(plan.policy, context.learner.rng)
@@ -214,7 +214,7 @@ class Agent:
                 limit = "it must be mdpfn.Statistics"
                 raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
             return Plan(planner(statistics.batch())[0])
-        context = self._entered()
+        context = self.context
         logits = context.learner.logits() if depth is None else planner(context.learner.context())[0]
         if context.plan is None or context.plan.policy_logits is not logits:
             context.plan = Plan(logits, context.names.states, context.names.actions)
@@ -223,12 +223,12 @@ class Agent:
     @property
     def statistics(self) -> Statistics:
         """What was observed of the problem at hand."""
-        return self._entered().learner.statistics
+        return self.context.learner.statistics
 
     @property
     def result(self) -> Result:
         """What came of everything so far."""
-        context = self._entered()
+        context = self.context
         history, statistics, plan = context.history, self.statistics, self.plan()
         starts = history.start_states if context.starts_known else None
         return Result(
@@ -279,7 +279,9 @@ class Agent:
         self._context = Context(names, learner, options, self.limits)
         return self._context
 
-    def _entered(self) -> Context[InContext]:
+    @property
+    def context(self) -> Context[InContext]:
+        """The problem at hand."""
         if self._context is None:
             limit = "it knows no problem yet"
             raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
@@ -291,7 +293,7 @@ def agent_rng(seed: int | None) -> np.random.Generator:
     return np.random.default_rng(None if seed is None else [whole_number("seed", seed, low=0), 1])
 
 
-def _made(env: Any) -> Any:
+def made_env(env: Any) -> Any:
     """An environment, made by its id if that is what it is."""
     if not isinstance(env, str):
         return env

@@ -76,11 +76,11 @@ def _run_single(
     act, decode, state_id, record = context.learner.act, context.names.actions.decode, context.state_id, context.record
     history = context.history
     while len(history.returns) < target:
-        state, steps = state_id(_reset(env, seed=seed)), 0
+        state, steps = state_id(reset_env(env, seed=seed)), 0
         seed, ended = None, False
         while not ended:
             action = act(state)
-            observation, reward, terminated, truncated, _ = _step(env, decode(action))
+            observation, reward, terminated, truncated, _ = step_env(env, decode(action))
             next_state, steps = state_id(observation), steps + 1
             truncated = truncated or steps == step_limit
             record(Transition(state, action, reward, next_state, terminated, truncated))
@@ -97,11 +97,11 @@ def _run_vector(context: Context[Any], env: Any, target: int, seed: int | None, 
         limit = "it must say how it resets, in metadata['autoreset_mode']"
         raise MdpfnError("env", repr(env), limit, "set it to a gymnasium.vector.AutoresetMode")
     act, actions, history = context.learner.act, context.names.actions, context.history
-    states = _state_ids(context, _reset(env, seed=seed))
+    states = _state_ids(context, reset_env(env, seed=seed))
     waiting = np.zeros(env.num_envs, dtype=bool)  # for the step that resets them, whose action is ignored
     while len(history.returns) < target:
         chosen = [0 if wait else act(state) for state, wait in zip(states, waiting, strict=True)]
-        outcome = _step(env, actions.batch([actions.decode(action) for action in chosen]))
+        outcome = step_env(env, actions.batch([actions.decode(action) for action in chosen]))
         observations, rewards, terminated, truncated, info = outcome
         ended = np.logical_or(terminated, truncated)
         now = _state_ids(context, observations)
@@ -116,7 +116,7 @@ def _run_vector(context: Context[Any], env: Any, target: int, seed: int | None, 
             if len(history.returns) == target:
                 return
         if mode is AutoresetMode.DISABLED and ended.any():
-            now = _state_ids(context, _reset(env, options={"reset_mask": ended}))
+            now = _state_ids(context, reset_env(env, options={"reset_mask": ended}))
         states, waiting = now, ended if mode is AutoresetMode.NEXT_STEP else waiting
 
 
@@ -135,7 +135,7 @@ def _final_states(context: Context[Any], states: list[int], info: dict[str, Any]
     ]
 
 
-def _reset(env: Any, **options: Any) -> Any:
+def reset_env(env: Any, **options: Any) -> Any:
     """The first observation of an episode."""
     outcome = _call(env, "reset", **options)
     if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
@@ -144,7 +144,7 @@ def _reset(env: Any, **options: Any) -> Any:
     return outcome[0]
 
 
-def _step(env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
+def step_env(env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
     """What followed an action."""
     outcome = _call(env, "step", action)
     if not (isinstance(outcome, tuple) and len(outcome) == 5):

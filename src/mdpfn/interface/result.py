@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,20 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` as JSON."""
-        write_text(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False))
+        write_json(Path(path), self.to_dict())
+
+    def save_policy(self, path: str | Path) -> None:
+        """Write a CSV with a row per state: its name, the best action, its value, and for every action its
+        probability and visits."""
+        actions = [str(action) for action in self.plan.actions]
+        header = ["state", "action", "value", *(f"p({a})" for a in actions), *(f"n({a})" for a in actions)]
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        for i, state in enumerate(self.plan.states):
+            numbers = [*self.policy[i].round(6).tolist(), *self.coverage.n_visits[i].astype(int).tolist()]
+            writer.writerow([state, actions[self.plan.greedy[i]], round(float(self.value[i]), 6), *numbers])
+        write_text(Path(path), text.getvalue())
 
     def plot(self, path: str | Path) -> None:
         """Draw the learning curve to a file (PNG, PDF or SVG by its name)."""
@@ -127,6 +142,11 @@ def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> 
         raise cannot_write(path, error) from error
     except ValueError as error:
         raise MdpfnError("path", repr(str(path)), f"no picture can be written there ({error})", "use .png") from None
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -50,7 +50,7 @@ def _finite(space: Any, field: str) -> Codec | None:
         case spaces.Text():
             return None
     limit = "it must be finite (Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict of those)"
-    raise MdpfnError(f"the {field} space", space, limit, "wrap the environment in mdpfn.Discretize")
+    raise MdpfnError(f"the {field} space", space, limit, "use mdpfn.Discretize, or --bins in a terminal")
 
 
 def _product(
