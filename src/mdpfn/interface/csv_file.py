@@ -18,6 +18,7 @@ from mdpfn.interface.columns import OPTIONAL, find_columns
 
 ROWS = 50_000  # in a piece
 SNIFFED_ROWS = 1_000  # from which the types of columns are told
+LONGEST_FLAG = 8  # characters; longer ones are cut, and no flag when cut either
 SPELLINGS = (("True", "False"), ("1", "0"), ("true", "false"))  # the most common ones, which are read at once
 TRUE, FALSE = ("true", "t", "yes", "1", "1.0"), ("false", "f", "no", "0", "0.0", "")
 
@@ -64,35 +65,25 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
 
 
 def _parsed(lines: list[str], kinds: dict[str, str], places: tuple[int, ...], delimiter: str) -> Any:
-    """These lines as a structured array. Names get as much room as they turn out to need."""
+    """These lines as a structured array."""
+    types = list(kinds.items())
     if not any(map(str.strip, lines)):
-        return np.zeros(0, list(kinds.items()))
-    while True:
-        table = np.loadtxt(
-            lines, list(kinds.items()), delimiter=delimiter, usecols=places, quotechar='"', comments=None, ndmin=1
-        )
-        cut = [role for role, kind in kinds.items() if kind.startswith("U") and _may_be_cut(table[role])]
-        if not cut:
-            return table
-        kinds |= {role: f"U{2 * int(kinds[role][1:])}" for role in cut}
-
-
-def _may_be_cut(column: np.ndarray[Any, Any]) -> bool:
-    """Whether a name fills all the room there is."""
-    letters = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), -1)
-    return bool(letters[:, -1].any())
+        return np.zeros(0, types)
+    return np.loadtxt(lines, types, delimiter=delimiter, usecols=places, quotechar='"', comments=None, ndmin=1)
 
 
 def _kind(role: str, sample: list[str]) -> str:
     """The type in which a column is read."""
     if role == "reward":
         return "f8"
-    if role not in OPTIONAL and sample:
+    if role in OPTIONAL:
+        return f"U{LONGEST_FLAG}"
+    if sample:
         if all(value.strip().lstrip("-").isdecimal() for value in sample):
             return "i8"
         if all(map(_is_number, sample)):
             return "f8"
-    return f"U{max(map(len, sample), default=0) + 1}"
+    return "O"
 
 
 def _is_number(text: str) -> bool:

@@ -84,7 +84,8 @@ class Tally:
         return self._n_breaks <= SHUFFLED * self.statistics.n_transitions
 
     def _add(self, piece: Mapping[str, Any]) -> None:
-        state, next_state = self.states(piece["state"]), self.states(piece["next_state"])
+        state = self.states(piece["state"])
+        next_state = self._next_ids(piece["next_state"], piece["state"], state)
         action = self.actions(piece["action"])
         reward = finite_floats("reward", _plain(piece["reward"]))
         terminated = _flags(piece, "terminated", len(state))
@@ -94,6 +95,15 @@ class Tally:
         self._make_room()
         self.statistics.add_transitions(state, action, reward, next_state, terminated)
         self._note_starts(state, next_state, terminated | truncated)
+
+    def _next_ids(self, values: Any, states: Any, ids: Ints) -> Ints:
+        """(k,) the ids of next states, of which most are the state of the following row: names are looked up once."""
+        if self.states.space is not None or not isinstance(values, np.ndarray) or values.dtype != object:
+            return self.states(values)
+        goes_on = np.append(values[:-1] == states[1:], False)
+        following = np.append(ids[1:], -1)
+        following[~goes_on] = self.states(values[~goes_on])
+        return following
 
     def _make_room(self) -> None:
         n_states, n_actions = max(self.states.n, 1), max(self.actions.n, 1)
