@@ -10,8 +10,12 @@ from mdpfn.statistics import StatisticsBatch
 
 
 def sample_budget(rng: np.random.Generator, n: int, low: float, high: float) -> Floats:
-    """(n,) mean visits per pair, one log-uniform draw per MDP."""
-    return np.exp(rng.uniform(np.log(low), np.log(high), n))
+    """(n,) mean visits per pair of each MDP, log-uniform; stratified, so that batches are of even size.
+
+    Each draw is log-uniform, and together they are spread evenly over the range, in random order.
+    """
+    quantile = (rng.permutation(n) + rng.random(n)) / n
+    return low * (high / low) ** quantile
 
 
 def explore(rng: np.random.Generator, batch: MDPBatch, budget: Floats) -> StatisticsBatch:

@@ -19,7 +19,7 @@ def successor_attention(
     logits = (query.index_select(0, edge_pair) * key.index_select(0, edge_state)).view(heads).sum(-1)
     weights = segment_softmax(logits + edge_bias[:, None], edge_pair, n_pairs)
     messages = weights[:, :, None] * value.index_select(0, edge_state).view(heads)
-    return query.new_zeros(n_pairs, width).index_add(0, edge_pair, messages.view(-1, width))
+    return query.new_zeros(n_pairs, width).index_add_(0, edge_pair, messages.view(-1, width))
 
 
 def segment_softmax(logits: Tensor, segment: Tensor, n_segments: int) -> Tensor:
@@ -28,5 +28,5 @@ def segment_softmax(logits: Tensor, segment: Tensor, n_segments: int) -> Tensor:
     with torch.no_grad():  # the shift by the maximum cancels: it needs no gradient
         top = logits.new_full((n_segments, logits.shape[1]), -torch.inf).scatter_reduce(0, index, logits, "amax")
     weight = (logits - top.index_select(0, segment)).exp()
-    total = logits.new_zeros(n_segments, logits.shape[1]).index_add(0, segment, weight)
+    total = logits.new_zeros(n_segments, logits.shape[1]).index_add_(0, segment, weight)
     return weight / total.index_select(0, segment)

@@ -124,10 +124,10 @@ class PolicyNetwork(nn.Module):
                 query, key, value, tokens.edge_pair, tokens.edge_state, edge_bias, self.config.n_heads
             )
             messages = torch.cat([settled.index_select(0, tokens.settled_successor), attended @ message.T])
-            pair_hidden = torch.addmm(pair_constant, pairs, update_h.T) + messages
-            pairs = self.pair_norm(pairs + self.pair_update.finish(pair_hidden))
+            pair_hidden = torch.addmm(pair_constant, pairs, update_h.T).add_(messages)
+            pairs = self.pair_norm(self.pair_update.finish(pair_hidden).add_(pairs))
             state_hidden = torch.addmm(state_hidden, mean_over_actions(pairs, tokens), state_mean.T)
-            states = self.state_norm(states + self.state_update.finish(state_hidden))
+            states = self.state_norm(self.state_update.finish(state_hidden).add_(states))
             return states, pairs
 
         return step
@@ -153,6 +153,6 @@ def mean_over_actions(pairs: Tensor, tokens: Tokens) -> Tensor:
     """(states, d) 1/|A| Σ_a h_sa of every state token."""
     n_blank = len(tokens.n_states)
     visited, blank = torch.split(pairs, [len(pairs) - n_blank, n_blank])
-    total = pairs.new_zeros(len(tokens.state_mdp), pairs.shape[1]).index_add(0, tokens.pair_state, visited)
+    total = pairs.new_zeros(len(tokens.state_mdp), pairs.shape[1]).index_add_(0, tokens.pair_state, visited)
     unvisited = tokens.blank_weight[:, None] * blank.index_select(0, tokens.state_mdp)
     return torch.addcmul(unvisited, total, tokens.visited_weight[:, None])

@@ -37,10 +37,12 @@ class PriorConfig:
             raise MdpfnError("max_outdegree", self.max_outdegree, "it must be at least 1", "give a positive number")
 
 
-def sample_mdp(rng: np.random.Generator, config: PriorConfig | None = None) -> TabularMDP:
-    """One MDP from the prior."""
+def sample_mdp(
+    rng: np.random.Generator, config: PriorConfig | None = None, size_quantile: float | None = None
+) -> TabularMDP:
+    """One MDP from the prior, of a given rank among its sizes if `size_quantile` says so."""
     config = config or PriorConfig()
-    n_states = sample_n_states(rng, *config.n_states)
+    n_states = sample_n_states(rng, *config.n_states, size_quantile)
     n_actions = sample_n_actions(rng, *config.n_actions)
     outdegree = min(sample_outdegree(rng, config.max_outdegree), n_states)
     pool_size = min(outdegree * config.n_actions[1] // 2, n_states)  # |N(s, a)| = O·A_max/2
@@ -50,3 +52,12 @@ def sample_mdp(rng: np.random.Generator, config: PriorConfig | None = None) -> T
     keep, positive = sample_keep_probability(rng), sample_positive_fraction(rng)
     reward = sample_rewards(rng, n_states, n_actions, keep, positive)
     return TabularMDP.unchecked(transition, reward, config.discount)
+
+
+def sample_mdps(rng: np.random.Generator, n: int, config: PriorConfig | None = None) -> list[TabularMDP]:
+    """`n` MDPs whose sizes are stratified: each follows the prior, and together they are spread evenly over it.
+
+    Batches of the same total size keep processes that wait for one another equally busy.
+    """
+    quantiles = (np.arange(n) + rng.random(n)) / n
+    return [sample_mdp(rng, config, float(quantile)) for quantile in quantiles]

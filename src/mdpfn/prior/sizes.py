@@ -10,9 +10,11 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def sample_n_states(rng: np.random.Generator, low: int, high: int) -> int:
-    """S ~ LogUniform(low, high), rounded (Table 2)."""
-    return round(log_uniform(rng, low, high))
+def sample_n_states(rng: np.random.Generator, low: int, high: int, quantile: float | None = None) -> int:
+    """S ~ LogUniform(low, high), rounded (Table 2); the one at `quantile` of this distribution if that is given."""
+    if quantile is None:
+        quantile = rng.random()
+    return round(low * (high / low) ** quantile)
 
 
 def sample_n_actions(rng: np.random.Generator, low: int, high: int) -> int:

@@ -12,7 +12,7 @@ from mdpfn.exploration import explore, sample_budget
 from mdpfn.mdp import MDPBatch
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import Tokens, pack
-from mdpfn.prior.paper import sample_mdp
+from mdpfn.prior.paper import sample_mdps
 from mdpfn.training.config import TrainingConfig
 from mdpfn.training.objective import Loss, policy_loss, target_policy
 
@@ -36,7 +36,7 @@ class Examples:
 
 def sample_examples(rng: np.random.Generator, config: TrainingConfig, n_mdps: int) -> Examples:
     """`n_mdps` fresh examples."""
-    batch = MDPBatch.of([sample_mdp(rng, config.prior) for _ in range(n_mdps)])
+    batch = MDPBatch.of(sample_mdps(rng, n_mdps, config.prior))
     statistics = explore(rng, batch, sample_budget(rng, n_mdps, *config.budget))
     return Examples(pack(statistics), target_policy(batch, config.target_temperature))
 
