@@ -14,7 +14,7 @@ def sample_n_states(rng: np.random.Generator, low: int, high: int, quantile: flo
     """S ~ LogUniform(low, high), rounded (Table 2); the one at `quantile` of this distribution if that is given."""
     if quantile is None:
         quantile = rng.random()
-    return round(low * (high / low) ** quantile)
+    return int(np.rint(low * (high / low) ** quantile))
 
 
 def sample_n_actions(rng: np.random.Generator, low: int, high: int) -> int:
