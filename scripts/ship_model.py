@@ -38,7 +38,7 @@ def tables_of(weights: str, results: Path) -> dict[str, list[dict[str, str]]]:
         rows = [row for row in read(results / f"{table_name}.csv") if row["weights"] in ("", weights)]
         if any(row["weights"] == weights for row in rows):
             table = make(rows)
-            headers = [header or f"column {i}" for i, header in enumerate(table.headers)]
+            headers = [header or ("environment", "method")[i] for i, header in enumerate(table.headers)]
             headers = [f"{h} ({headers[i - 1]})" if h == "reported" else h for i, h in enumerate(headers)]
             found[table_name] = [dict(zip(headers, cells, strict=True)) for cells in table.rows]
     return found

@@ -42,6 +42,8 @@ def _parts(model: Model) -> Iterator[RenderableType]:
 
 def _facts(values: dict[str, Any]) -> Table:
     table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(overflow="fold")
     for key, value in values.items():
         table.add_row(Text(key.replace("_", " "), style="dim"), str(value))
     return table
