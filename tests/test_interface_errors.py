@@ -163,8 +163,11 @@ CASES: dict[str, tuple[str, Case]] = {
     "an environment that pays NaN": ("reward", lambda: solve(Scripted(step=(1, NAN, False, False, {})))),
     "an environment that pays infinity": ("reward", lambda: solve(Scripted(step=(1, -INF, False, False, {})))),
     "an environment that ends in words": ("terminated", lambda: solve(Scripted(step=(1, 0.0, "yes", False, {})))),
-    "a vector environment of unknown ways": ("env", lambda: solve(vector_without_mode())),
+    "a vector environment of unknown ways": ("env", lambda: solve(vector_without_mode(), max_episode_steps=None)),
     "resuming nothing": ("the agent", lambda: solve("FrozenLake-v1", resume=True)),
+    "resuming with another discount": ("the options", lambda: resume_with(discount=0.5)),
+    "resuming with another range": ("the options", lambda: resume_with(reward_range=(0, 9))),
+    "a step limit for a vector environment": ("max_episode_steps", lambda: solve(gym.make_vec("FrozenLake-v1", 2))),
     "nothing to discretize": ("env", lambda: Discretize(gym.make("FrozenLake-v1"))),
     "no bins": ("bins", lambda: Discretize(gym.make("CartPole-v1"), bins=0)),
     "bins for other dimensions": ("bins", lambda: Discretize(gym.make("CartPole-v1"), bins=[3, 3])),
@@ -240,6 +243,12 @@ def discover_too_much() -> None:
     assert isinstance(codec, LabelCodec)
     codec.n, codec.labels = 50_000, list(range(50_000))
     agent.act("one more")
+
+
+def resume_with(**options: Any) -> None:
+    agent = tiny_agent()
+    agent.solve("FrozenLake-v1", episodes=1, seed=0)
+    agent.solve("FrozenLake-v1", episodes=1, resume=True, **options)
 
 
 def not_parquet(directory: Path) -> None:

@@ -151,6 +151,26 @@ def test_rows_of_matrices_are_states() -> None:
     assert agent.result.plan.states == [(0, 1), (0, 2), (1, 2)]
 
 
+def test_nullable_integers_are_ids(columns: dict[str, np.ndarray], expected: Statistics) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(columns).astype({"state": "Int64", "action": object})
+    assert contents(tiny_agent().fit(frame).statistics) == contents(expected)
+
+
+def test_the_data_is_left_as_it_was() -> None:
+    done, cut = np.array([True, True]), np.array([False, True])
+    data = {
+        "s": np.array([0, 1]),
+        "a": np.array([0, 0]),
+        "r": np.zeros(2),
+        "s2": np.array([1, 0]),
+        "done": done,
+        "timeout": cut,
+    }
+    agent = tiny_agent().fit(data)
+    assert done.tolist() == [True, True]
+    assert agent.statistics.terminal == {1}
+
+
 def test_actions_may_appear_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "ROWS", 2)
     data = (

@@ -13,7 +13,6 @@ import numpy as np
 
 from mdpfn.agents.base import Transition
 from mdpfn.agents.in_context import InContext
-from mdpfn.agents.policies import ActionSampler
 from mdpfn.agents.reward_range import RewardRange
 from mdpfn.checks import whole_number
 from mdpfn.errors import MdpfnError
@@ -144,6 +143,10 @@ class Agent:
                 seed=seed,
             )
         context = self.context
+        given = Options(discount, reward_range, replan_every)
+        if given not in (Options(), context.options):
+            limit = f"the agent began with {context.options}"
+            raise MdpfnError("the options", given, limit, "leave them out when resuming, or start afresh")
         known = context.names
         if (known.observation_space, known.action_space) != (observation_space, action_space):
             limit = f"the agent knows {known.observation_space} and {known.action_space}"
@@ -196,11 +199,13 @@ class Agent:
         context = self.context
         states, actions = context.names.states, context.names.actions
         plan = self.plan()
-        choose = plan.greedy.__getitem__ if deterministic else ActionSampler(plan.policy, context.learner.rng)
 
         def action_of(one: Any) -> Any:
-            number = states.encode(one)  # a state that never appeared has no row: any action will do
-            return actions.decode(int(choose(number)) if number < len(plan.greedy) else 0)
+            row = states.encode(one)
+            if row >= len(plan.greedy):  # a state that never appeared: any action will do
+                return actions.decode(0)
+            drawn = plan.greedy[row] if deterministic else context.learner.rng.choice(actions.n, p=plan.policy[row])
+            return actions.decode(int(drawn))
 
         if not states.is_batch(observation):
             return action_of(observation), state

@@ -48,7 +48,7 @@ class Discretize(gymnasium.Wrapper[Any, Any, Any, Any]):
         boxes = [isinstance(space, spaces.Box) for space in (env.observation_space, env.action_space)]
         if not any(boxes):
             limit = "neither its observations nor its actions are a Box"
-            raise MdpfnError("env", repr(env), limit, "use it as it is")
+            raise MdpfnError("env", repr(env), limit, "use it as it is, or flatten it with gymnasium's wrappers")
         self._grid = _action_grid(env.action_space, action_bins) if boxes[1] else None
         self._edges: list[Floats] | None = None
         if self._grid is not None:

@@ -15,7 +15,8 @@ from mdpfn.weights import Model
 class Limits:
     """What an agent takes on. Beyond it, it refuses; within it but outside the trained sizes it extrapolates.
 
-    Memory and time of a plan grow with the distinct transitions observed, those of its output with the pairs.
+    Memory and time of a plan grow with the distinct transitions observed, those of its output with the pairs. At
+    the limit, a network of width 128 and depth 20 plans for about a minute in 2 GB on one core.
     """
 
     states: int = 50_000

@@ -35,7 +35,7 @@ class Ids:
         if self.space is None and self.codec is None and self.n == 0:
             self.codec = None if _are_numbers(values) else LabelCodec([], self.field)
         if self.codec is None:
-            ids = checked_ids(self.field, values)
+            ids = checked_ids(self.field, _plain(values))
             self.n = max(self.n, int(ids.max(initial=-1)) + 1)
             return ids
         ids = self.codec.encode_many(values if self.space is not None else _labels(values))

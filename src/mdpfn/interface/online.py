@@ -34,17 +34,26 @@ def run_episodes(
     An episode that reaches `max_episode_steps` is truncated. In a vector environment the first `episodes` to
     finish count, and what was observed of the others is kept too.
     """
+    if isinstance(env, VectorEnv) and max_episode_steps is not None:
+        limit = "vector environments end their own episodes"
+        raise MdpfnError("max_episode_steps", max_episode_steps, limit, "give every copy a gymnasium TimeLimit")
     history = context.history
     history.under_way.clear()
     target = len(history.returns) + episodes
-    started = time.perf_counter()
+    started = time.perf_counter() - history.seconds
+
+    def after_episode() -> None:
+        history.seconds = time.perf_counter() - started
+        if on_episode is not None:
+            on_episode(history)
+
     try:
         if isinstance(env, VectorEnv):
-            _run_vector(context, env, target, seed, on_episode)
+            _run_vector(context, env, target, seed, after_episode)
         else:
-            _run_single(context, env, target, seed, max_episode_steps or default_step_limit(env), on_episode)
+            _run_single(context, env, target, seed, max_episode_steps or default_step_limit(env), after_episode)
     finally:
-        history.seconds += time.perf_counter() - started
+        history.seconds = time.perf_counter() - started
 
 
 def spaces_of(env: Any) -> tuple[Any, Any]:
@@ -71,7 +80,12 @@ def default_step_limit(env: Any) -> int | None:
 
 
 def _run_single(
-    context: Context[Any], env: Any, target: int, seed: int | None, step_limit: int | None, on_episode: OnEpisode | None
+    context: Context[Any],
+    env: Any,
+    target: int,
+    seed: int | None,
+    step_limit: int | None,
+    after_episode: Callable[[], None],
 ) -> None:
     act, decode, state_id, record = context.learner.act, context.names.actions.decode, context.state_id, context.record
     history = context.history
@@ -85,11 +99,12 @@ def _run_single(
             truncated = truncated or steps == step_limit
             record(Transition(state, action, reward, next_state, terminated, truncated))
             state, ended = next_state, terminated or truncated
-        if on_episode is not None:
-            on_episode(history)
+        after_episode()
 
 
-def _run_vector(context: Context[Any], env: Any, target: int, seed: int | None, on_episode: OnEpisode | None) -> None:
+def _run_vector(
+    context: Context[Any], env: Any, target: int, seed: int | None, after_episode: Callable[[], None]
+) -> None:
     """Steps all environments at once. Every mode is brought into the same form: what followed each action, and
     in which state each environment is now."""
     mode = env.metadata.get("autoreset_mode")
@@ -108,11 +123,10 @@ def _run_vector(context: Context[Any], env: Any, target: int, seed: int | None, 
         reached = _final_states(context, now, info, ended) if mode is AutoresetMode.SAME_STEP else now
         for i in np.flatnonzero(~waiting).tolist():
             flags = bool(terminated[i]), bool(truncated[i])
-            record_to = Transition(states[i], chosen[i], float(rewards[i]), reached[i], *flags)
-            finished = len(history.returns)
-            context.record(record_to, environment=i)
-            if on_episode is not None and len(history.returns) > finished:
-                on_episode(history)
+            transition = Transition(states[i], chosen[i], float(rewards[i]), reached[i], *flags)
+            context.record(transition, environment=i)
+            if ended[i]:
+                after_episode()
             if len(history.returns) == target:
                 return
         if mode is AutoresetMode.DISABLED and ended.any():
