@@ -184,31 +184,36 @@ def test_actions_may_appear_late(monkeypatch: pytest.MonkeyPatch) -> None:
     assert contents(agent.statistics) == contents(Statistics.from_transitions(*data))
 
 
-def test_a_minari_dataset_is_read_episode_by_episode(columns: dict[str, np.ndarray], expected: Statistics) -> None:
-    data = pytest.importorskip("minari.data_collector")
-    dataset_of_episodes = pytest.importorskip("minari.dataset.episode_data").EpisodeData
+@pytest.mark.filterwarnings("ignore::UserWarning:minari")
+def test_a_minari_dataset_is_read_episode_by_episode(
+    columns: dict[str, np.ndarray], expected: Statistics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minari = pytest.importorskip("minari")
+    pytest.importorskip("pyarrow")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     ends = np.flatnonzero(columns["terminated"] | columns["truncated"]) + 1
+    episodes = [
+        minari.data_collector.EpisodeBuffer(
+            observations=np.append(columns["state"][rows], columns["next_state"][rows[-1]]),
+            actions=columns["action"][rows],
+            rewards=columns["reward"][rows],
+            terminations=columns["terminated"][rows],
+            truncations=columns["truncated"][rows],
+        )
+        for rows in np.split(np.arange(700), ends)
+        if len(rows)
+    ]
     env = gym.make("FrozenLake-v1")
-
-    class Dataset:
-        observation_space, action_space = env.observation_space, env.action_space
-
-        def iterate_episodes(self) -> Iterator[Any]:
-            for i, rows in enumerate(np.split(np.arange(700), ends)):
-                if len(rows) == 0:
-                    continue
-                yield dataset_of_episodes(
-                    id=i,
-                    observations=np.append(columns["state"][rows], columns["next_state"][rows[-1]]),
-                    actions=columns["action"][rows],
-                    rewards=columns["reward"][rows],
-                    terminations=columns["terminated"][rows],
-                    truncations=columns["truncated"][rows],
-                    infos={},
-                )
-
-    assert data is not None
-    assert contents(tiny_agent().fit(Dataset()).statistics) == contents(expected)
+    minari.create_dataset_from_buffers(
+        "lake/random-v0",
+        episodes,
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+        data_format="arrow",
+    )
+    agent = tiny_agent().fit(minari.load_dataset("lake/random-v0"))
+    assert contents(agent.statistics) == contents(expected)
+    assert agent.solve(env, episodes=1, seed=0, resume=True).n_transitions > 700
 
 
 def test_coverage_tells_what_is_thin_and_warns_of_untried_starts() -> None:
