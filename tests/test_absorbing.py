@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.absorbing import with_absorbing
+from mdpfn.agents.estimated_model import EstimatedModel
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.planning import plan_logits
 from mdpfn.statistics import Statistics, StatisticsBatch
@@ -26,14 +27,31 @@ def test_a_terminal_state_loops_for_nothing_as_often_as_it_was_reached() -> None
     history.update(0, 1, 1.0, 2, terminated=True)
     history.update(0, 1, 1.0, 2, terminated=True)
     history.update(0, 1, 0.0, 1)
+    history.update(1, 0, 0.0, 0)
     z = with_absorbing(history.batch())
     assert rows(z) == {
         (0, 1): (3, 2, {2: 2, 1: 1}),
+        (1, 0): (1, 0, {0: 1}),
         (2, 0): (2, 0, {2: 2}),
         (2, 1): (2, 0, {2: 2}),
     }
     assert z.n_states.tolist() == [3]
     assert np.all(np.diff(z.pair) > 0)
+
+
+def test_what_is_always_paid_is_lost_at_the_end() -> None:
+    history = Statistics(3, 1)
+    history.update(0, 0, 2.0, 1)
+    history.update(1, 0, 5.0, 2, terminated=True)
+    z = with_absorbing(history.batch())
+    assert rows(z) == {(0, 0): (1, 0, {1: 1}), (1, 0): (1, 3, {2: 1}), (2, 0): (1, -2, {2: 1})}
+    assert z.reward_scale.tolist() == [3]
+    history.update(0, 0, -2.0, 1)  # now one pair pays nothing on average
+    assert rows(with_absorbing(history.batch()))[2, 0] == (1, 0, {2: 1})
+    goes_on = Statistics(1, 1)
+    goes_on.update(0, 0, 1.0, 0)
+    both = StatisticsBatch.concatenate([goes_on.batch(), history.batch()])
+    assert rows(with_absorbing(both), 0) == {(0, 0): (1, 1, {0: 1})}
 
 
 def test_truncation_adds_nothing() -> None:
@@ -80,3 +98,12 @@ def test_plans_have_a_row_for_every_state_of_the_mdp_and_no_other() -> None:
     assert [logits.shape for logits in together] == [(3, 2), (2, 3)]
     for logits, part in zip(together, (both, ends), strict=True):
         np.testing.assert_allclose(logits, plan_logits(network, part.batch())[0], atol=1e-9)
+
+
+def test_model_based_agents_end_where_transitions_ended() -> None:
+    """Ending pays 1 at once; going on leads back to the same state, from which one can still end."""
+    history = Statistics(1, 2)
+    history.update(0, 0, 1.0, 0, terminated=True)
+    history.update(0, 1, 0.0, 0)
+    q = EstimatedModel.most_likely(history).solve(0.9)
+    np.testing.assert_allclose(q, [[1.0, 0.9]], atol=1e-4)

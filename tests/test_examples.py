@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from examples import game, inventory, maintenance
+from examples import continuous, game, inventory, maintenance
 
 from mdpfn.weights import DEFAULT_WEIGHTS, shipped_models
 
@@ -20,6 +20,12 @@ def test_planned_maintenance_beats_running_until_broken() -> None:
 def test_planned_orders_beat_orders_by_feeling() -> None:
     before, after = inventory.main()
     assert after > before
+
+
+def test_the_pole_is_balanced() -> None:
+    learned = continuous.main(episodes=60)
+    assert learned["CartPole-v1"] > 100  # random actions last about 20 steps
+    assert learned["Acrobot-v1"] > -500  # where every episode is broken off
 
 
 def test_the_game_is_won(tmp_path: Path) -> None:
