@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 setup: $(VENV)/installed ## create .venv and install the package in it
 
 demo: setup ## solve FrozenLake in context, compare, draw the learning curve
-	$(BIN)/python -m mdpfn solve FrozenLake-v1 --episodes 100 --compare ucbvi q-learning --out demo
+	$(BIN)/python -m mdpfn solve mdpfn/FrozenLake-v0 --episodes 100 --compare ucbvi q-learning --out demo
 
 test: $(VENV)/installed-dev ## lint, types, import contracts, the whole test suite, documentation
 	$(BIN)/ruff check .

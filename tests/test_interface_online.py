@@ -226,3 +226,9 @@ def test_results_tell_draw_and_save(tmp_path: Path) -> None:
     assert (tmp_path / "curves" / "curve.png").read_bytes().startswith(b"\x89PNG")
     result.save(tmp_path / "result.json")
     assert '"returns"' in (tmp_path / "result.json").read_text()
+
+
+def test_environments_of_the_package_are_made_by_their_id() -> None:
+    from mdpfn.interface.agent import made_env
+
+    assert made_env("mdpfn/GridWorld-v0").observation_space.n > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -302,6 +303,8 @@ def made_env(env: Any) -> Any:
     """An environment, made by its id if that is what it is."""
     if not isinstance(env, str):
         return env
+    if env.startswith("mdpfn/"):
+        importlib.import_module("mdpfn.environments")  # registers the environments of this package
     try:
         return gymnasium.make(env)
     except Exception as error:
