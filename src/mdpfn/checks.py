@@ -84,8 +84,12 @@ def _fits(value: object, hint: Any) -> bool:
         return value in parts
     if kind is UnionType:
         return any(_fits(value, part) for part in parts)
+    if kind is tuple and parts[-1] is Ellipsis:
+        return isinstance(value, tuple) and all(_fits(item, parts[0]) for item in value)
     if kind is tuple:
         return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+    if kind is dict:
+        return isinstance(value, dict) and all(_fits(k, parts[0]) and _fits(v, parts[1]) for k, v in value.items())
     if isinstance(value, bool):
         return hint is bool
     if hint is float:

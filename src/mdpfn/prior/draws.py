@@ -1,0 +1,34 @@
+"""Small random choices that every family makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+
+T = TypeVar("T")
+
+
+def coin(rng: np.random.Generator, probability: float) -> bool:
+    """True with this probability."""
+    return bool(rng.random() < probability)
+
+
+def one_of(rng: np.random.Generator, options: Sequence[T]) -> T:
+    """One of the options, all equally likely."""
+    return options[int(rng.integers(len(options)))]
+
+
+def whole(rng: np.random.Generator, low: int, high: int) -> int:
+    """A whole number from low to high, both included; low where the range is empty."""
+    return int(rng.integers(low, max(low, high) + 1))
+
+
+def simplex(rng: np.random.Generator, concentration: float, shape: tuple[int, ...]) -> Floats:
+    """Symmetric Dirichlet distributions along the last axis."""
+    weight = np.maximum(rng.standard_gamma(concentration, shape), 1e-8)  # a tiny concentration can underflow to 0
+    distribution: Floats = weight / weight.sum(axis=-1, keepdims=True)
+    return distribution

@@ -1,0 +1,124 @@
+"""The prior of the flagship model: families of problems the world contains, in random sizes, units and names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from mdpfn.checks import check_types
+from mdpfn.errors import MdpfnError
+from mdpfn.mdp import TabularMDP
+from mdpfn.prior.families.bandit import sample_bandit
+from mdpfn.prior.families.chain import sample_chain
+from mdpfn.prior.families.energy import sample_energy
+from mdpfn.prior.families.errand import sample_errand
+from mdpfn.prior.families.gamble import sample_gamble
+from mdpfn.prior.families.goals import sample_goals
+from mdpfn.prior.families.inventory import sample_inventory
+from mdpfn.prior.families.layers import sample_layers
+from mdpfn.prior.families.maze import sample_maze
+from mdpfn.prior.families.paper import sample_paper
+from mdpfn.prior.families.pursuit import sample_pursuit
+from mdpfn.prior.families.queue import sample_queue
+from mdpfn.prior.families.replacement import sample_replacement
+from mdpfn.prior.overlays import with_new_names, with_noise, with_other_rewards, with_other_start
+from mdpfn.prior.sizes import log_uniform, sample_n_states
+from mdpfn.prior.triviality import is_trivial
+
+# A sampler of MDPs with at most that many states and actions.
+Family: TypeAlias = Callable[[np.random.Generator, int, int], TabularMDP]
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        "paper": sample_paper,
+        "goals": sample_goals,
+        "maze": sample_maze,
+        "chain": sample_chain,
+        "layers": sample_layers,
+        "errand": sample_errand,
+        "bandit": sample_bandit,
+        "queue": sample_queue,
+        "inventory": sample_inventory,
+        "replacement": sample_replacement,
+        "gamble": sample_gamble,
+        "energy": sample_energy,
+        "pursuit": sample_pursuit,
+    }
+)
+
+MIXTURE: Mapping[str, float] = MappingProxyType(
+    {
+        "paper": 0.15,
+        "goals": 0.15,
+        "maze": 0.20,
+        "chain": 0.12,
+        "layers": 0.08,
+        "errand": 0.08,
+        "bandit": 0.04,
+        "queue": 0.03,
+        "inventory": 0.03,
+        "replacement": 0.04,
+        "gamble": 0.02,
+        "energy": 0.03,
+        "pursuit": 0.03,
+    }
+)
+
+
+@dataclass(frozen=True)
+class WorldConfig:
+    """How large worlds are, how far ahead they look and how often each family occurs."""
+
+    n_states: tuple[int, int] = (2, 64)
+    n_actions: tuple[int, int] = (2, 10)
+    discount: tuple[float, float] = (0.8, 0.999)
+    families: dict[str, float] = field(default_factory=lambda: dict(MIXTURE))  # weights; a family left out has none
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("n_states", "n_actions"):
+            low, high = getattr(self, name)
+            if not 2 <= low <= high:
+                raise MdpfnError(name, (low, high), "it must be (low, high) with 2 ≤ low ≤ high", "correct the range")
+        low_discount, high_discount = self.discount
+        if not 0 <= low_discount <= high_discount < 1:
+            limit = "it must be (low, high) with 0 ≤ low ≤ high < 1"
+            raise MdpfnError("discount", self.discount, limit, "use a range such as (0.8, 0.999)")
+        unknown = self.families.keys() - FAMILIES.keys()
+        if unknown:
+            raise MdpfnError("families", sorted(unknown), f"the families are {', '.join(FAMILIES)}", "correct the name")
+        if not self.families or min(self.families.values()) < 0 or sum(self.families.values()) == 0:
+            limit = "weights must not be negative and one must be positive"
+            raise MdpfnError("families", self.families, limit, "correct the weights")
+
+
+def sample_world(
+    rng: np.random.Generator, config: WorldConfig | None = None, size_quantile: float | None = None
+) -> TabularMDP:
+    """One MDP in which there is something to decide, of a given rank among the sizes if `size_quantile` says so.
+
+    S and A are log-uniform, which are wishes that a family may stay below; 1/(1 − γ) is log-uniform. The family draws
+    the world, overlays change its start and rewards, and ids are shuffled.
+    """
+    config = config or WorldConfig()
+    n_states = sample_n_states(rng, *config.n_states, size_quantile)
+    n_actions = sample_n_states(rng, *config.n_actions)
+    shortest, longest = (1 / (1 - discount) for discount in config.discount)
+    discount = 1 - 1 / log_uniform(rng, shortest, longest)
+    weight = np.array(list(config.families.values()))
+    family = FAMILIES[str(rng.choice(list(config.families), p=weight / weight.sum()))]
+    while True:
+        mdp = with_other_start(rng, family(rng, n_states, n_actions))
+        mdp = replace(with_other_rewards(rng, mdp), discount=discount)
+        if not is_trivial(mdp):
+            return with_new_names(rng, with_noise(rng, mdp), n_actions)
+
+
+def sample_worlds(rng: np.random.Generator, n: int, config: WorldConfig | None = None) -> list[TabularMDP]:
+    """`n` worlds whose sizes are stratified: each follows the prior, and together they are spread evenly over it."""
+    quantiles = (np.arange(n) + rng.random(n)) / n
+    return [sample_world(rng, config, float(quantile)) for quantile in quantiles]
