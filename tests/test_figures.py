@@ -154,7 +154,8 @@ class TestData:
         assert list(scores.agents) == ["in-context (paper)", "UCB-VI", "uniform"]
         assert scores.agents["in-context (paper)"].max() <= 1
         assert scores.agents["uniform"].min() == 0
-        assert scores.agents["UCB-VI"].shape == (2, 2, 3)
+        assert scores.agents["UCB-VI"].shape == (2, 3)
+        assert scores.n_seeds == 2
         partial = [row for row in rows if (row["agent"], row["environment"]) != ("ucbvi", "taxi")]
         assert "UCB-VI" not in Scores.of(partial).agents
 
@@ -178,6 +179,32 @@ class TestTables:
         assert lines[2].startswith("| in-context (paper) |")
         assert lines[2].endswith("| 100% |")
         assert lines[4] == "| uniform | 0.00 | 0.00 | 0.00 | 0.00 | 0% |"
+
+    def test_scores_of_an_environment_are_clipped_after_the_mean_over_seeds(self, results: Path) -> None:
+        scores = [("lake", "ucbvi", "", "", seed, 1, score) for seed, score in enumerate((-1.0, 1.5))]
+        write(results / "leaderboard.csv", LEADERBOARD, [*scores, *(("pit", *row[1:6], -3.0) for row in scores)])
+        (row,) = tables(results)["leaderboard"].rows
+        assert row == ["UCB-VI", "0.12", "0.12", "0%"]  # (0.25 + 0) / 2
+
+    def test_offline_leaderboard_has_the_best_penalty_of_every_environment(self, results: Path) -> None:
+        write(
+            results / "leaderboard_offline.csv",
+            ("environment", "agent", "weights", "depth", "penalty", "seed", "transitions", "score"),
+            [
+                (environment, "vi-lcb", "", "", penalty, 0, n, score)
+                for environment, penalty, of_sizes in (
+                    ("a", "0.0", (0.1, 0.9)),
+                    ("a", "0.1", (0.2, 0.3)),
+                    ("b", "0.0", (0.4, 0.4)),
+                    ("b", "0.1", (0.0, 1.0)),
+                )
+                for n, score in zip((64, 128), of_sizes, strict=True)
+            ],
+        )
+        table = tables(results)["leaderboard_offline"]
+        assert table.headers == ["agent", "64", "128", "mean"]
+        assert table.rows[0] == ["VI-LCB (best c of each)", "0.05", "0.95", "0.50"]
+        assert table.rows[1][0] == "VI-LCB (c = 0.0)"
 
     def test_offline_has_means_by_size(self, results: Path) -> None:
         table = tables(results)["offline"]

@@ -115,7 +115,7 @@ class TestWorkers:
     def run(self, path: Path, workers: int) -> str:
         protocol = LeaderboardProtocol(episodes=4, seeds=2)
         methods = [Method("psrl"), Method("q-learning"), Method("in-context", planner=PLANNER)]
-        environments = ["river-swim-6", "bandit-10"]
+        environments = [ENVIRONMENTS["river-swim-6"], ENVIRONMENTS["bandit-10"]]
         leaderboard.run(protocol, methods, environments, path, command="c", workers=workers)
         return path.read_text()
 
@@ -397,13 +397,15 @@ class TestReproduce:
 
 class TestLeaderboard:
     def test_scores_after_powers_of_two(self) -> None:
-        rows = leaderboard.measure(LeaderboardProtocol(episodes=8, seeds=2), "gridworld-3x3", Method("ucbvi"))
+        rows = leaderboard.measure(
+            LeaderboardProtocol(episodes=8, seeds=2), ENVIRONMENTS["gridworld-3x3"], Method("ucbvi")
+        )
         assert [(row["seed"], row["episodes"]) for row in rows] == [(s, n) for s in (0, 1) for n in (1, 2, 4, 8)]
 
     def test_uniform_scores_zero_and_a_learner_one(self) -> None:
         protocol = LeaderboardProtocol(episodes=32, seeds=2)
-        uniform = leaderboard.measure(protocol, "gridworld-3x3", Method("uniform"))
-        learner = leaderboard.measure(protocol, "gridworld-3x3", Method("in-context", planner=PLANNER))
+        uniform = leaderboard.measure(protocol, ENVIRONMENTS["gridworld-3x3"], Method("uniform"))
+        learner = leaderboard.measure(protocol, ENVIRONMENTS["gridworld-3x3"], Method("in-context", planner=PLANNER))
         assert all(row["score"] == pytest.approx(0.0) for row in uniform)
         assert learner[-1]["score"] == pytest.approx(1.0)
 
@@ -415,7 +417,9 @@ class TestLeaderboard:
                 make = super().maker(mdp, **told)  # type: ignore[arg-type]
                 return lambda **given: made.append(make(**given)) or made[-1]
 
-        leaderboard.measure(LeaderboardProtocol(episodes=20, seeds=1), "frozen-lake", RecordingMethod("uniform"))
+        leaderboard.measure(
+            LeaderboardProtocol(episodes=20, seeds=1), ENVIRONMENTS["frozen-lake"], RecordingMethod("uniform")
+        )
         assert made[0].statistics.terminal <= {5, 7, 11, 12, 15}
         assert made[0].statistics.terminal
 

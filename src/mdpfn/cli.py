@@ -110,12 +110,20 @@ def figures(
 
 
 def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
-    """The command that measures and then brings figures and tables up to date."""
+    """The command that measures and then brings figures and tables up to date, or shows the table of a single file."""
 
     @wraps(measure)
     def command(*arguments: Any, **options: Any) -> None:
         measure(*arguments, **options)
-        figures(options["out"])
+        out: Path = options["out"]
+        if out.is_dir():
+            figures(out)
+        else:
+            from rich.console import Console
+
+            from mdpfn.figures import leaderboard_in
+
+            Console().print(leaderboard_in(out).rich())
 
     return command
 

@@ -25,6 +25,7 @@ from mdpfn.environments import (
     windy_grid,
 )
 from mdpfn.environments.base import Environment
+from mdpfn.environments.files import load_environment, load_environments, save_environment
 from mdpfn.environments.gymnasium_adapter import TabularEnv, from_gymnasium_table
 from mdpfn.environments.simulator import Simulator
 
@@ -58,4 +59,13 @@ ENVIRONMENTS: dict[str, Environment] = {
 
 gymnasium_adapter.register()
 
-__all__ = ["ENVIRONMENTS", "Environment", "Simulator", "TabularEnv", "from_gymnasium_table"]
+__all__ = [
+    "ENVIRONMENTS",
+    "Environment",
+    "Simulator",
+    "TabularEnv",
+    "from_gymnasium_table",
+    "load_environment",
+    "load_environments",
+    "save_environment",
+]

@@ -14,6 +14,7 @@ class Environment:
 
     name: str
     family: str
-    source: str  # where the problem comes from: a citation or a package with its version
+    source: str  # where the problem comes from: a citation, a package with its version, or a file
     horizon: int
     build: Callable[[], TabularMDP]
+    checksum: str = ""  # of the file the problem was read from

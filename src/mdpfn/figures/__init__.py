@@ -13,7 +13,7 @@ from mdpfn.figures import (
     vi_lcb_sweep,
 )
 from mdpfn.figures.data import read
-from mdpfn.figures.tables import tables, update_readme
+from mdpfn.figures.tables import leaderboard_in, tables, update_readme
 
 FIGURES = (learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves, depth, posterior, compute)
 
@@ -23,4 +23,4 @@ def draw_figures(results: Path, directory: Path) -> list[Path]:
     return [path for figure in FIGURES if (rows := read(results / figure.CSV)) for path in figure.draw(rows, directory)]
 
 
-__all__ = ["FIGURES", "draw_figures", "tables", "update_readme"]
+__all__ = ["FIGURES", "draw_figures", "leaderboard_in", "tables", "update_readme"]

@@ -1,4 +1,4 @@
-"""What the heat map, the curves and the table of the leaderboard share."""
+"""What the heat map, the curves and the tables of the leaderboards share."""
 
 from __future__ import annotations
 
@@ -12,30 +12,34 @@ from mdpfn.figures.data import Row, group, label
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores clipped to 0..1, by agent, the best on average first."""
+    """Scores by agent, the best on average first: means over seeds, clipped to 0..1 for every environment."""
 
     environments: list[str]
-    episodes: Ints
-    agents: dict[str, Floats]  # label -> (environments, seeds, episodes)
+    x: Ints  # episodes, or transitions in the data set
+    agents: dict[str, Floats]  # label -> (environments, x)
+    spread: dict[str, Floats]  # label -> (x,) standard deviation between seeds of the mean over environments
+    n_seeds: int
 
     @classmethod
-    def of(cls, rows: list[Row]) -> Scores:
+    def of(cls, rows: list[Row], x: str = "episodes") -> Scores:
         """The scores of all agents that were measured on all environments; means of others would not compare."""
         environments = sorted({row["environment"] for row in rows})
-        episodes = sorted({int(row["episodes"]) for row in rows})
-        tables = {
-            label(*name): _table(of_agent, environments, episodes)
-            for name, of_agent in group(rows, "agent", "weights").items()
-        }
-        complete = {name: table for name, table in tables.items() if not np.isnan(table).any()}
-        ranked = sorted(complete, key=lambda name: -complete[name].mean())
-        return cls(environments, np.array(episodes), {name: complete[name] for name in ranked})
+        xs = sorted({int(row[x]) for row in rows})
+        agents, spread, n_seeds = {}, {}, []
+        for name, of_agent in group(rows, "agent", "weights").items():
+            table = _table(of_agent, environments, x, xs)
+            if not np.isnan(table).any():
+                agents[label(*name)] = table.mean(axis=1).clip(0, 1)
+                spread[label(*name)] = table.clip(0, 1).mean(axis=0).std(axis=0)
+                n_seeds.append(table.shape[1])
+        ranked = sorted(agents, key=lambda name: -agents[name].mean())
+        return cls(environments, np.array(xs), {name: agents[name] for name in ranked}, spread, min(n_seeds, default=0))
 
 
-def _table(rows: list[Row], environments: list[str], episodes: list[int]) -> Floats:
+def _table(rows: list[Row], environments: list[str], x: str, xs: list[int]) -> Floats:
+    """(environments, seeds, x) scores, NaN where there is none."""
     n_seeds = 1 + max(int(row["seed"]) for row in rows)
-    table = np.full((len(environments), n_seeds, len(episodes)), np.nan)
+    table = np.full((len(environments), n_seeds, len(xs)), np.nan)
     for row in rows:
-        at = environments.index(row["environment"]), int(row["seed"]), episodes.index(int(row["episodes"]))
-        table[at] = float(row["score"])
-    return table.clip(0, 1)
+        table[environments.index(row["environment"]), int(row["seed"]), xs.index(int(row[x]))] = float(row["score"])
+    return table

@@ -20,11 +20,9 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
     with figure(path, COLUMN_WIDTH, 3.2) as made:
         axes = made.subplots()
         for (agent, table), (colour, marker, style) in zip(scores.agents.items(), looks, strict=False):
-            of_seeds = table.mean(axis=0)
-            mean, std = of_seeds.mean(axis=0), of_seeds.std(axis=0)
             look = {"color": colour, "marker": marker, "linestyle": style, "label": agent}
-            plot_band(axes, scores.episodes, mean, std, **look)
-        score_axes(axes, scores.episodes.tolist())
+            plot_band(axes, scores.x, table.mean(axis=0), scores.spread[agent], **look)
+        score_axes(axes, scores.x.tolist())
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("episodes")
         axes.set_ylabel(f"mean clipped score, {len(scores.environments)} environments")

@@ -17,7 +17,7 @@ DARK = 0.55  # scores below this have a dark background, and so a light number
 def draw(rows: list[Row], directory: Path) -> list[Path]:
     """One file; agents and environments are sorted by their means, and the first row has the agents' means."""
     scores = Scores.of(rows)
-    means = np.stack([table.mean(axis=(1, 2)) for table in scores.agents.values()], axis=1)
+    means = np.stack([table.mean(axis=1) for table in scores.agents.values()], axis=1)
     order = np.argsort(-means.mean(axis=1), kind="stable")
     values = np.concatenate([means.mean(axis=0, keepdims=True), means[order]])
     names = ["mean", *(label(scores.environments[i]) for i in order)]
@@ -33,7 +33,7 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
         for (row, column), value in np.ndenumerate(values):
             colour = "white" if value < DARK else "black"
             axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=colour)
-        episodes = ", ".join(str(n) for n in scores.episodes)
+        episodes = ", ".join(str(n) for n in scores.x)
         bar = made.colorbar(image, ax=axes, location="bottom", aspect=50, pad=0.01)
-        bar.set_label(f"clipped normalized score, mean over seeds and over {episodes} episodes")
+        bar.set_label(f"normalized score, mean over seeds, clipped, mean over {episodes} episodes")
     return [path]

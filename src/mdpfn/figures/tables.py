@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table as RichTable
 
+from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.figures.data import BENCHMARKS, Row, curve, group, label, read
 from mdpfn.figures.leaderboard import Scores
@@ -99,29 +100,56 @@ def offline(rows: list[Row]) -> Table:
 def leaderboard(rows: list[Row]) -> Table:
     """Mean clipped score of every agent over all environments, by episodes."""
     scores = Scores.of(rows)
-    headers = ["agent", *(str(n) for n in scores.episodes), "mean", "solved"]
-    body = [
-        [
-            agent,
-            *(f"{score:.2f}" for score in [*table.mean(axis=(0, 1)), table.mean()]),
-            f"{(table[:, :, -1].mean(axis=1) >= SOLVED).mean():.0%}",
-        ]
-        for agent, table in scores.agents.items()
-    ]
-    n_seeds = min(table.shape[1] for table in scores.agents.values())
+    headers = ["agent", *(str(n) for n in scores.x), "mean", "solved"]
+    body = [[*_means(agent, table), f"{(table[:, -1] >= SOLVED).mean():.0%}"] for agent, table in scores.agents.items()]
     note = (
-        f"Mean over {len(scores.environments)} environments and {n_seeds} seeds of the exact normalized score of the "
-        f"greedy policy after so many episodes, clipped to 0..1; solved: share of environments with a mean of at least "
-        f"{SOLVED} after {scores.episodes[-1]}."
+        f"Exact normalized score of the greedy policy after so many episodes: mean over {scores.n_seeds} seeds, "
+        f"clipped to 0..1, mean over {len(scores.environments)} environments; solved: share of environments "
+        f"with at least {SOLVED} after {max(scores.x)}."
     )
     return Table("Leaderboard", headers, body, note)
+
+
+def offline_leaderboard(rows: list[Row]) -> Table:
+    """Mean clipped score of every agent over all environments, by size of the data set.
+
+    VI-LCB has a row for every penalty c, and one with the c that is best on average over the sizes in each environment.
+    """
+    named = [{**row, "weights": f"c = {row['penalty']}"} if row["penalty"] else row for row in rows]
+    scores = Scores.of(named, "transitions")
+    agents = dict(scores.agents)
+    penalized = [table for name, table in agents.items() if name.startswith(label("vi-lcb"))]
+    if penalized:
+        by_penalty = np.stack(penalized)  # (penalties, environments, sizes)
+        best = by_penalty.mean(axis=2).argmax(axis=0)
+        agents[label("vi-lcb", "best c of each")] = by_penalty[best, np.arange(len(best))]
+    ranked = sorted(agents, key=lambda name: -agents[name].mean())
+    note = (
+        f"Exact normalized score of the policy recovered from so many uniform-random transitions: mean over "
+        f"{scores.n_seeds} seeds, clipped to 0..1, mean over {len(scores.environments)} environments; c of VI-LCB in "
+        "units of the largest reward; best c of each: the best on average over the sizes in each environment."
+    )
+    headers = ["agent", *(str(n) for n in scores.x), "mean"]
+    return Table("Offline leaderboard", headers, [_means(agent, agents[agent]) for agent in ranked], note)
+
+
+def _means(agent: str, table: Floats) -> list[str]:
+    """The agent, its means over environments, and their mean."""
+    return [agent, *(f"{score:.2f}" for score in [*table.mean(axis=0), table.mean()])]
 
 
 TABLES: dict[str, Callable[[list[Row]], Table]] = {
     "convergence": convergence,
     "offline": offline,
     "leaderboard": leaderboard,
+    "leaderboard_offline": offline_leaderboard,
 }
+
+
+def leaderboard_in(path: Path) -> Table:
+    """The table of one result file of a leaderboard, online or offline."""
+    rows = read(path)
+    return offline_leaderboard(rows) if "transitions" in rows[0] else leaderboard(rows)
 
 
 def tables(results: Path) -> dict[str, Table]:

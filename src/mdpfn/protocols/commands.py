@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tyro.conf import Positional
 
@@ -81,6 +81,8 @@ def study(
 def leaderboard(
     agents: tuple[str, ...] = (),
     environments: tuple[str, ...] = (),
+    mdps: Path | None = None,
+    offline: bool = False,
     episodes: int = 64,
     seeds: int = 5,
     out: Path = Path("results"),
@@ -89,24 +91,47 @@ def leaderboard(
 ) -> None:
     """Score agents on environments after 1, 2, 4, … episodes: by default all of both.
 
-    `weights` are those of the in-context agent. Valid rows that the result file in `out` has already are kept, so an
-    interrupted run continues where it was, and in-context agents with other weights stay beside these.
+    Valid rows that the result file has already are kept, so an interrupted run continues where it was, and in-context
+    agents with other weights stay beside these.
+
+    Args:
+        agents: Names of agents.
+        environments: Names of environments.
+        mdps: A folder of your own MDPs, one .npz file each, to take the environments from.
+        offline: Score what agents make of 64 … 2048 uniform-random transitions instead.
+        episodes: How long every agent learns, unless offline.
+        seeds: How often it does.
+        out: The directory of the result files; with mdps, the CSV file to write.
+        workers: Processes to measure with.
+        weights: Those of the in-context agent, by name or path.
     """
-    from mdpfn.agents import AGENTS
-    from mdpfn.environments import ENVIRONMENTS
-    from mdpfn.protocols.leaderboard import LeaderboardProtocol, run
+    from mdpfn.agents import AGENTS, OFFLINE_AGENTS
+    from mdpfn.environments import ENVIRONMENTS, load_environments
+    from mdpfn.protocols import leaderboard as online
+    from mdpfn.protocols import offline_leaderboard
     from mdpfn.protocols.methods import IN_CONTEXT, Method, stored_planner
 
     for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
         _positive(field, value)
+    if mdps is not None and out.suffix != ".csv":
+        raise MdpfnError("out", repr(str(out)), "with --mdps it is a .csv file", "give --out FILE.csv")
     words = ["mdpfn", "leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
     words += ["--agents", *agents] if agents else []
     words += ["--environments", *environments] if environments else []
-    agents = _chosen("agents", agents, (IN_CONTEXT, *AGENTS))
-    environments = _chosen("environments", environments, tuple(ENVIRONMENTS))
+    words += ["--mdps", mdps.name] if mdps is not None else []
+    words += ["--offline"] if offline else []
+    known = ENVIRONMENTS if mdps is None else {found.name: found for found in load_environments(mdps)}
+    chosen = [known[name] for name in _chosen("environments", environments, tuple(known))]
+    agents = _chosen("agents", agents, (IN_CONTEXT, *(OFFLINE_AGENTS if offline else AGENTS)))
     methods = [Method(name, planner=stored_planner(weights)) if name == IN_CONTEXT else Method(name) for name in agents]
-    protocol = LeaderboardProtocol(episodes, seeds)
-    run(protocol, methods, environments, out / "leaderboard.csv", command=shlex.join(words), workers=workers)
+    path = out / f"leaderboard{'_offline' if offline else ''}.csv" if mdps is None else out
+    run: dict[str, Any] = {"command": shlex.join(words), "workers": workers}
+    if offline:
+        variants = [variant for method in methods for variant in offline_leaderboard.variants(method)]
+        data = offline_leaderboard.OfflineLeaderboardProtocol(seeds)
+        offline_leaderboard.run(data, variants, chosen, path, **run)
+    else:
+        online.run(online.LeaderboardProtocol(episodes, seeds), methods, chosen, path, **run)
 
 
 def _positive(field: str, value: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from mdpfn.environments import ENVIRONMENTS, Simulator
+from mdpfn.environments import Environment, Simulator
 from mdpfn.exact import Scorer
 from mdpfn.protocols.methods import Method
 from mdpfn.protocols.parallel import generator, measure_cells
@@ -29,7 +29,7 @@ class LeaderboardProtocol:
 def run(
     protocol: LeaderboardProtocol,
     methods: Sequence[Method],
-    environments: Sequence[str],
+    environments: Sequence[Environment],
     path: Path,
     *,
     command: str,
@@ -38,8 +38,8 @@ def run(
     """Measure every method on every environment into the CSV file at `path`."""
     cells = [
         Cell(
-            identity=(environment, *method.identity),
-            settings=protocol,
+            identity=(environment.name, *method.identity),
+            settings=settings_on(protocol, environment),
             weights_hash=method.weights_hash,
             measure=partial(measure, protocol, environment, method),
         )
@@ -49,16 +49,20 @@ def run(
     measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="leaderboard")
 
 
-def measure(protocol: LeaderboardProtocol, environment: str, method: Method) -> list[Row]:
+def settings_on(protocol: object, environment: Environment) -> object:
+    """What the rows of a cell depend on: the protocol, and the content of a file the environment was read from."""
+    return (protocol, environment.checksum) if environment.checksum else protocol
+
+
+def measure(protocol: LeaderboardProtocol, environment: Environment, method: Method) -> list[Row]:
     """One row per seed after 1, 2, 4, … episodes: the score of the plan, random 0 and optimal 1.
 
     Episodes end in terminal states and are truncated at the environment's horizon. Seeds advance together, so
     that their plans are one call of the network.
     """
-    benchmark = ENVIRONMENTS[environment]
-    mdp = benchmark.build()
+    mdp = environment.build()
     scorer = Scorer(mdp)
-    rngs = [generator("leaderboard", environment, method.name, seed) for seed in range(protocol.seeds)]
+    rngs = [generator("leaderboard", environment.name, method.name, seed) for seed in range(protocol.seeds)]
     simulators = [Simulator(mdp, rng) for rng in rngs]
     make = method.maker(mdp)
     agents = [make(rng=rng) for rng in rngs]
@@ -66,7 +70,7 @@ def measure(protocol: LeaderboardProtocol, environment: str, method: Method) -> 
     for episode in range(1, protocol.episodes + 1):
         replan(agents)
         for agent, simulator in zip(agents, simulators, strict=True):
-            run_episode(agent, simulator, benchmark.horizon, terminal_ends=True)
+            run_episode(agent, simulator, environment.horizon, terminal_ends=True)
         if episode & (episode - 1) == 0:
             for seed, policy in enumerate(plans(agents)):
                 rows[seed].append({"seed": seed, "episodes": episode, "score": scorer(policy)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,17 +56,24 @@ def run(protocol: OfflineProtocol, planner: StoredPlanner | None, path: Path, *,
 
 
 def measure(protocol: OfflineProtocol, environment: str, method: Method) -> list[Row]:
-    """One row per seed and size of the data set, with the exact score of the policy recovered from it.
-
-    All methods see the same stream of a seed, and its first n transitions as the data set of size n.
-    """
+    """One row per seed and size of the data set, with the exact score of the policy recovered from it."""
     mdp = ENVIRONMENTS[environment].build()
+    streams = [
+        uniform_stream(mdp, np.random.default_rng(seed), max(protocol.sizes), protocol.horizon)
+        for seed in range(protocol.seeds)
+    ]
+    return recover(mdp, method, streams, protocol.sizes)
+
+
+def recover(
+    mdp: TabularMDP, method: Method, streams: Sequence[Sequence[Transition]], sizes: Sequence[int]
+) -> list[Row]:
+    """One row per stream, numbered as its seed, and size n: the score of the policy from its first n transitions."""
     scorer = Scorer(mdp)
     rows: list[Row] = []
     data: list[Statistics] = []
-    for seed in range(protocol.seeds):
-        stream = uniform_stream(mdp, np.random.default_rng(seed), max(protocol.sizes), protocol.horizon)
-        for size in protocol.sizes:
+    for seed, stream in enumerate(streams):
+        for size in sizes:
             columns = zip(*(transition[:5] for transition in stream[:size]), strict=True)
             data.append(Statistics.from_transitions(*columns, n_states=mdp.n_states, n_actions=mdp.n_actions))
             rows.append({"seed": seed, "transitions": size})

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from mdpfn.errors import MdpfnError
 from mdpfn.version import __version__
 
 Value: TypeAlias = str | int | float | None
@@ -54,7 +55,12 @@ class ResultsFile:
         self._rows: dict[tuple[str, ...], list[dict[str, str]]] = {}
         if path.exists():
             with path.open(newline="", encoding="utf-8") as file:
-                for row in csv.DictReader(file):
+                reader = csv.DictReader(file)
+                missing = {*identity, *measured}.difference(reader.fieldnames or ())
+                if missing:
+                    limit = f"it has no column {min(missing)}, so it holds other results, which would be lost"
+                    raise MdpfnError("the result file", repr(str(path)), limit, "choose another file")
+                for row in reader:
                     known = {column: row.get(column) or "" for column in self.columns}
                     self._rows.setdefault(tuple(known[column] for column in identity), []).append(known)
 
