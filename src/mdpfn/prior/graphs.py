@@ -89,7 +89,8 @@ def grid(rng: np.random.Generator, n_states: int, n_directions: int) -> Ints:
     row, column = np.divmod(np.arange(height * width), width)
     r, c = (here[:, None] + step for here, step in zip((row, column), COMPASS[n_directions].T, strict=True))
     if joined:
-        return (r % height) * width + c % width
+        moves: Ints = (r % height) * width + c % width
+        return moves
     inside = (r >= 0) & (r < height) & (c >= 0) & (c < width)
     moves = np.where(inside, r * width + c, np.arange(height * width)[:, None])
     if walls < 0.3:

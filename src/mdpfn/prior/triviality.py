@@ -20,11 +20,16 @@ def is_trivial(mdp: TabularMDP) -> bool:
     if size == 0.0:
         return True
     n_states, n_actions = mdp.n_states, mdp.n_actions
-    uniform = mdp.transition.toarray().reshape(n_states, n_actions, n_states).mean(axis=1)
+    state = np.repeat(np.arange(n_states), np.diff(mdp.transition.indptr[::n_actions]))
+    edge = state * n_states + mdp.transition.indices
+    uniform = np.bincount(edge, weights=mdp.transition.data / n_actions, minlength=n_states**2).reshape(n_states, -1)
     value = np.linalg.solve(np.eye(n_states) - mdp.discount * uniform, mdp.reward.mean(axis=1))
     q = mdp.reward + mdp.discount * (mdp.transition @ value).reshape(n_states, n_actions)
     better = q.max(axis=1) - value > SMALLEST_ADVANTAGE * size
-    return not better.any() or not (better & reachable(uniform > 0, mdp.start > 0)).any()
+    starts = mdp.start > 0
+    if better[starts].any() or not better.any():  # nothing has to be reached
+        return not better.any()
+    return not better[reachable(uniform > 0, starts)].any()
 
 
 def reachable(edge: Bools, start: Bools) -> Bools:

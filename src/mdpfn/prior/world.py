@@ -109,8 +109,8 @@ def sample_world(
     n_actions = sample_n_states(rng, *config.n_actions)
     shortest, longest = (1 / (1 - discount) for discount in config.discount)
     discount = 1 - 1 / log_uniform(rng, shortest, longest)
-    weight = np.array(list(config.families.values()))
-    family = FAMILIES[str(rng.choice(list(config.families), p=weight / weight.sum()))]
+    weight = np.cumsum(list(config.families.values()))
+    family = FAMILIES[list(config.families)[np.searchsorted(weight, rng.random() * weight[-1], side="right")]]
     while True:
         mdp = with_other_start(rng, family(rng, n_states, n_actions))
         mdp = replace(with_other_rewards(rng, mdp), discount=discount)
@@ -120,5 +120,6 @@ def sample_world(
 
 def sample_worlds(rng: np.random.Generator, n: int, config: WorldConfig | None = None) -> list[TabularMDP]:
     """`n` worlds whose sizes are stratified: each follows the prior, and together they are spread evenly over it."""
+    config = config or WorldConfig()
     quantiles = (np.arange(n) + rng.random(n)) / n
     return [sample_world(rng, config, float(quantile)) for quantile in quantiles]

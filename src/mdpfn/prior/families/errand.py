@@ -78,7 +78,8 @@ def _progress_after(n_things: int, any_order: bool) -> Ints:
     """(progress − 1, things) how far one is after doing a thing at each progress; unchanged if it was not its turn."""
     thing = np.arange(n_things)
     if any_order:
-        return np.arange(2**n_things - 1)[:, None] | (1 << thing)
+        after: Ints = np.arange(2**n_things - 1)[:, None] | (1 << thing)
+        return after
     progress = np.arange(n_things)[:, None]
     return np.where(progress == thing, progress + 1, progress)
 
@@ -89,4 +90,6 @@ def _rewards(rng: np.random.Generator, new_progress: Ints, progress: Ints, n_pro
     step_cost = log_uniform(rng, 0.003, 0.1) * float(coin(rng, 0.5))
     mistake = log_uniform(rng, 0.01, 1.0) * float(coin(rng, 0.6))
     partial = log_uniform(rng, 0.01, 0.7) * float(coin(rng, 0.4))
-    return np.where(new_progress == n_progress - 1, 1.0, partial * changed) - step_cost - mistake * (by_hand & ~changed)
+    paid = np.where(new_progress == n_progress - 1, 1.0, partial * changed)
+    reward: Floats = paid - step_cost - mistake * (by_hand & ~changed)
+    return reward

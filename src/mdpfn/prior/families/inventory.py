@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, Ints
 from mdpfn.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, simplex, whole
@@ -45,9 +45,9 @@ def sample_inventory(rng: np.random.Generator, n_states: int, n_actions: int) ->
     return assemble(after + backlog, chance, reward / scale, start)
 
 
-def _demand(rng: np.random.Generator, n_values: int) -> tuple[Floats, Floats]:
+def _demand(rng: np.random.Generator, n_values: int) -> tuple[Ints, Floats]:
     """(D,) possible demands and their probabilities: around a mean, mostly small, or of any shape."""
-    demand = np.arange(n_values)
+    demand = np.arange(n_values, dtype=np.int64)
     kind = rng.random()
     if kind < 0.4:
         mean, spread = rng.uniform(0, n_values), log_uniform(rng, 0.5, 0.5 * n_values + 0.5)
@@ -56,4 +56,5 @@ def _demand(rng: np.random.Generator, n_values: int) -> tuple[Floats, Floats]:
         weight = rng.uniform(0.3, 0.95) ** demand
     else:
         weight = simplex(rng, log_uniform(rng, 0.2, 3.0), (n_values,))
-    return demand, weight / weight.sum()
+    chance: Floats = weight / weight.sum()
+    return demand, chance
