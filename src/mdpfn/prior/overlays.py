@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from mdpfn.arrays import Floats, Ints, offsets_of
 from mdpfn.mdp import TabularMDP
+from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin
 from mdpfn.prior.sizes import log_uniform
 from mdpfn.prior.starts import sample_start
@@ -44,6 +45,24 @@ def with_other_rewards(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
     )
 
 
+def with_trembling_hand(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
+    """A world without a number of its own gets one: with a small probability ε another action happens than was meant.
+
+    Worlds in which every move is certain and rewards have at most two values are puzzles that many people have written
+    down, benchmarks among them. With a random ε, log-uniform from 0.001 to 0.1, none of those can be drawn.
+    """
+    alive = np.repeat(~mdp.terminal, mdp.n_actions)
+    certain = mdp.transition.nnz == len(alive)
+    if not certain or len(np.unique(np.round(mdp.outcome_reward[alive], 9))) > 2:
+        return mdp
+    n_states, n_actions = mdp.reward.shape
+    tremble = log_uniform(rng, 1e-3, 0.1)
+    next_state = mdp.transition.indices.reshape(n_states, 1, n_actions).repeat(n_actions, axis=1)
+    probability = (1 - tremble) * np.eye(n_actions) + tremble / n_actions
+    trembling = assemble(next_state, probability, mdp.reward[:, None, :], mdp.start, mdp.terminal, mdp.reward_std)
+    return replace(trembling, discount=mdp.discount)
+
+
 def with_noise(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
     """Gaussian noise on every reward in a fifth of the worlds, from a fiftieth of the largest one to all of it.
 
@@ -59,8 +78,9 @@ def with_noise(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
 def with_new_names(rng: np.random.Generator, mdp: TabularMDP, n_actions: int) -> TabularMDP:
     """States in random order and actions in random order, so that ids carry no information.
 
-    Where fewer than `n_actions` actions exist, half of the worlds have more: copies of others, or waiting, which pays
-    what the worst action pays. In a twentieth of the worlds an action means something else in every state.
+    Where fewer than `n_actions` actions exist, half of the worlds have more: copies of others, or waiting, which never
+    pays and costs what the worst action costs. In a twentieth of the worlds an action means something else in every
+    state.
     """
     old, most = mdp.n_actions, max(mdp.n_actions, n_actions)
     source = np.arange(old)
@@ -77,15 +97,15 @@ def with_new_names(rng: np.random.Generator, mdp: TabularMDP, n_actions: int) ->
 def renamed(mdp: TabularMDP, state_source: Ints, action_source: Ints) -> TabularMDP:
     """The MDP whose state s is the old `state_source[s]` and whose action a there is the old `action_source[s, a]`.
 
-    The action that follows the last old one is to wait: it stays and pays what the worst action pays.
+    The action that follows the last old one is to wait: it stays, never pays and costs what the worst action costs.
     """
     n_states, n_actions = mdp.n_states, mdp.n_actions
     p = mdp.transition
-    worst = mdp.reward.min(axis=1)
+    waiting = np.minimum(mdp.reward.min(axis=1), 0.0)
     row_end = np.concatenate([p.indptr, p.nnz + np.arange(1, n_states + 1)])
     column = np.concatenate([p.indices, np.arange(n_states)])
     probability = np.concatenate([p.data, np.ones(n_states)])
-    outcome = np.concatenate([mdp.outcome_reward, worst])
+    outcome = np.concatenate([mdp.outcome_reward, waiting])
 
     state = state_source[:, None]
     row = np.where(action_source == n_actions, n_states * n_actions + state, state * n_actions + action_source)
@@ -95,12 +115,12 @@ def renamed(mdp: TabularMDP, state_source: Ints, action_source: Ints) -> Tabular
     new_id = np.empty(n_states, dtype=np.int64)
     new_id[state_source] = np.arange(n_states)
 
-    def of_pairs(values: Floats, waiting: Floats) -> Floats:
-        return np.concatenate([values.reshape(-1), waiting])[row]
+    def of_pairs(values: Floats, last: Floats) -> Floats:
+        return np.concatenate([values.reshape(-1), last])[row]
 
     return TabularMDP(
         csr_array((probability[entry], new_id[column[entry]], new_row_end), shape=(row.size, n_states)),
-        of_pairs(mdp.reward, worst),
+        of_pairs(mdp.reward, waiting),
         mdp.discount,
         start=mdp.start[state_source],
         terminal=mdp.terminal[state_source],

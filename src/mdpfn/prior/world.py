@@ -25,7 +25,7 @@ from mdpfn.prior.families.paper import sample_paper
 from mdpfn.prior.families.pursuit import sample_pursuit
 from mdpfn.prior.families.queue import sample_queue
 from mdpfn.prior.families.replacement import sample_replacement
-from mdpfn.prior.overlays import with_new_names, with_noise, with_other_rewards, with_other_start
+from mdpfn.prior.overlays import with_new_names, with_noise, with_other_rewards, with_other_start, with_trembling_hand
 from mdpfn.prior.sizes import log_uniform, sample_n_states
 from mdpfn.prior.triviality import is_trivial
 
@@ -113,7 +113,7 @@ def sample_world(
     family = FAMILIES[list(config.families)[np.searchsorted(weight, rng.random() * weight[-1], side="right")]]
     while True:
         mdp = with_other_start(rng, family(rng, n_states, n_actions))
-        mdp = replace(with_other_rewards(rng, mdp), discount=discount)
+        mdp = replace(with_trembling_hand(rng, with_other_rewards(rng, mdp)), discount=discount)
         if not is_trivial(mdp):
             return with_new_names(rng, with_noise(rng, mdp), n_actions)
 
