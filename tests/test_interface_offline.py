@@ -251,3 +251,12 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
         tracemalloc.stop()
         assert agent.statistics.n_transitions == n_blocks * 1050
     assert peaks[2] < 1.2 * peaks[1]
+
+
+@pytest.mark.parametrize("longer", ["x" * 9, "x" * 500, "ß漢" * 5])
+def test_names_longer_than_those_in_the_first_rows_are_not_cut(longer: str, tmp_path: Path) -> None:
+    names = ["x"] * csv_file.SNIFFED_ROWS + [longer + "a", longer + "b"]
+    path = write_csv(tmp_path / "data.csv", {"s": names, "a": names, "r": [1.0] * len(names), "s2": names})
+    pieces = list(csv_file.read_csv(path, None)[1])
+    for role in ("state", "action", "next_state"):
+        assert [name for piece in pieces for name in piece[role].tolist()] == names

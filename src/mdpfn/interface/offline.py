@@ -98,7 +98,7 @@ class Tally:
 
     def _next_ids(self, values: Any, states: Any, ids: Ints) -> Ints:
         """(k,) the ids of next states, of which most are the state of the following row: names are looked up once."""
-        if self.states.space is not None or not isinstance(values, np.ndarray) or values.dtype != object:
+        if self.states.space is not None or not isinstance(values, np.ndarray) or values.dtype.kind not in "OU":
             return self.states(values)
         goes_on = np.append(values[:-1] == states[1:], False)
         following = np.append(ids[1:], -1)
