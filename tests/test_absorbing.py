@@ -39,21 +39,6 @@ def test_a_terminal_state_loops_for_nothing_as_often_as_it_was_reached() -> None
     assert np.all(np.diff(z.pair) > 0)
 
 
-def test_what_is_always_paid_is_lost_at_the_end() -> None:
-    history = Statistics(3, 1)
-    history.update(0, 0, 2.0, 1)
-    history.update(1, 0, 5.0, 2, terminated=True)
-    z = with_absorbing(history.batch())
-    assert rows(z) == {(0, 0): (1, 0, {1: 1}), (1, 0): (1, 3, {2: 1}), (2, 0): (1, -2, {2: 1})}
-    assert z.reward_scale.tolist() == [3]
-    history.update(0, 0, -2.0, 1)  # now one pair pays nothing on average
-    assert rows(with_absorbing(history.batch()))[2, 0] == (1, 0, {2: 1})
-    goes_on = Statistics(1, 1)
-    goes_on.update(0, 0, 1.0, 0)
-    both = StatisticsBatch.concatenate([goes_on.batch(), history.batch()])
-    assert rows(with_absorbing(both), 0) == {(0, 0): (1, 1, {0: 1})}
-
-
 def test_truncation_adds_nothing() -> None:
     history = Statistics(3, 2)
     history.update(0, 1, 1.0, 2)  # truncated: an episode that ended here says nothing about the state

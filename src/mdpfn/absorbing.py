@@ -16,16 +16,12 @@ def with_absorbing(z: StatisticsBatch) -> StatisticsBatch:
     Each loop counts as often as the state ended an episode. Where episodes also went on from a state in which
     others terminated, it is not terminal: its terminations lead to one more state, the last of its MDP, instead.
     MDPs in which nothing terminated stay as they are.
-
-    Where every visited pair paid at least c > 0, going on is what pays: c is taken off every reward, those of the
-    loops too, which changes no policy but shows the network a loss at the end in place of gains everywhere.
     """
     if not z.n_terminated.any():
         return z
     n_states, observed = _terminations_apart(z)
     z = replace(z, n_states=n_states)
     mdp, state, n_ended = _terminal_states(z, observed)
-    always_paid = _always_paid(z, mdp)
 
     # One visited pair for every action of every terminal state, each with itself as its only successor.
     n_loops = z.n_actions[mdp]
@@ -38,28 +34,17 @@ def with_absorbing(z: StatisticsBatch) -> StatisticsBatch:
     pair_order = np.lexsort([pair, pair_mdp])
     place = np.argsort(pair_order)
     order = np.argsort(place[row], kind="stable")
-    loop_reward = -always_paid[mdp[loop]] * n_ended[loop]
     return replace(
         z,
         pair_mdp=pair_mdp[pair_order],
         pair=pair[pair_order],
         n_visits=np.concatenate([z.n_visits, n_ended[loop]])[pair_order],
-        reward_sum=np.concatenate([z.reward_sum - always_paid[z.pair_mdp] * z.n_visits, loop_reward])[pair_order],
+        reward_sum=np.concatenate([z.reward_sum, np.zeros(len(loop))])[pair_order],
         n_successors=np.bincount(place[row], minlength=len(pair)),
         successor=np.concatenate([observed.successor, state[loop]])[order],
         transition_count=np.concatenate([observed.count, n_ended[loop]])[order],
         n_terminated=np.concatenate([observed.terminated, np.zeros(len(loop))])[order],
-        reward_scale=np.maximum(z.reward_scale - always_paid, always_paid),
     )
-
-
-def _always_paid(z: StatisticsBatch, terminal_mdp: Ints) -> Floats:
-    """(B,) the smallest mean reward of a visited pair, where there are terminal states and it is positive; else 0."""
-    smallest = np.full(len(z), np.inf)
-    np.minimum.at(smallest, z.pair_mdp, z.mean_reward)
-    ends = np.zeros(len(z), dtype=bool)
-    ends[terminal_mdp] = True
-    return np.where(ends, np.maximum(smallest, 0.0), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
