@@ -22,7 +22,7 @@ def test_planned_orders_beat_orders_by_feeling() -> None:
     assert after > before
 
 
-def test_the_pole_is_balanced() -> None:
+def test_binned_observations_beat_chance() -> None:
     learned = continuous.main(episodes=60)
     assert learned["CartPole-v1"] > 25  # random actions last about 22 steps
     assert learned["Acrobot-v1"] > -500  # where every episode is broken off
