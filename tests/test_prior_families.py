@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from mdpfn.cli import prior
 from mdpfn.environments import ENVIRONMENTS
 from mdpfn.errors import MdpfnError
 from mdpfn.exact import optimal_q, policy_value
@@ -56,6 +58,7 @@ def test_families_keep_to_the_wished_sizes(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_worlds_of_a_family_are_valid_and_differ(family: str) -> None:
+    """From 8 states on: two arms, or two states of which one ends it, are the same up to units quite often."""
     worlds = sample_worlds(np.random.default_rng(2), 60, WorldConfig(n_states=(8, 64), families={family: 1.0}))
     for mdp in worlds:
         assert_valid(mdp)
@@ -186,6 +189,14 @@ def test_graphs_keep_their_size_and_hang_together(graph) -> None:
         edge[np.arange(len(moves))[:, None], moves] = True
         if graph is not landscape:  # where the nearest place in a direction need not lead back
             assert reachable(edge, np.arange(len(moves)) == 0).all()
+
+
+@pytest.mark.parametrize("family", ["errand", "bandit"])
+def test_every_family_can_be_looked_at(family: str, tmp_path: Path) -> None:
+    prior(show=3, family=family, out=tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(MdpfnError, match="labyrinth"):
+        prior(family="labyrinth", out=tmp_path / "sheet.png")
 
 
 def test_configurations_survive_json_and_refuse_nonsense() -> None:

@@ -48,11 +48,12 @@ def train(
         print(f"model written to {out / 'model'}" if trainer.progress >= 1 else stopped)
 
 
-def prior(show: int = 12, out: Path = Path("prior.png"), seed: int = 0) -> None:
-    """Draw a contact sheet of MDPs sampled from the prior: graph, rewards, optimal policy.
+def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed: int = 0) -> None:
+    """Draw a contact sheet of MDPs sampled from a prior: graph, rewards, optimal policy.
 
     Args:
         show: How many MDPs to draw.
+        family: One of the families of the richer prior, such as maze; without it, the paper's prior.
         out: The PNG to write.
         seed: Of the sampler.
     """
@@ -60,11 +61,17 @@ def prior(show: int = 12, out: Path = Path("prior.png"), seed: int = 0) -> None:
 
     from mdpfn.prior.paper import sample_mdp
     from mdpfn.prior.picture import draw_contact_sheet
+    from mdpfn.prior.world import WorldConfig, sample_worlds
 
     if show < 1:
         raise MdpfnError("show", show, "it must be at least 1", "give the number of MDPs to draw")
     rng = np.random.default_rng(seed)
-    draw_contact_sheet([sample_mdp(rng) for _ in range(show)], out)
+    if family:
+        config = WorldConfig(n_states=(4, 32), families={family: 1.0})  # larger worlds are too dense to see anything
+        mdps = sample_worlds(rng, show, config)
+    else:
+        mdps = [sample_mdp(rng) for _ in range(show)]
+    draw_contact_sheet(mdps, out)
     print(f"{show} sampled MDPs drawn to {out}")
 
 
