@@ -17,7 +17,7 @@ import tyro
 
 from benchmarks.naive import naive_forward, pad_z
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import plan_logits
+from mdpfn.network.planning import outlooks
 from mdpfn.statistics import Statistics
 
 SIZES = (16, 100, 500, 5_000, 50_000)
@@ -30,7 +30,7 @@ def main(json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None) -
     network = PolicyNetwork(NetworkConfig(dropout=0.0)).eval()
     histories = {size: random_history(size) for size in SIZES}
     seconds = {
-        size: best_of(9, lambda h=h: plan_logits(network, h.batch(), depth=DEPTH)) for size, h in histories.items()
+        size: best_of(9, lambda h=h: outlooks(network, h.batch(), depth=DEPTH)) for size, h in histories.items()
     }
     naive_seconds = best_of(2, lambda: naive_plan(network, histories[500]))
     large = [seconds[size] for size in SIZES if size >= 500]

@@ -7,7 +7,7 @@ import numpy as np
 from mdpfn.absorbing import with_absorbing
 from mdpfn.agents.estimated_model import EstimatedModel
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import plan_logits
+from mdpfn.network.planning import outlooks
 from mdpfn.statistics import Statistics, StatisticsBatch
 
 
@@ -79,10 +79,10 @@ def test_plans_have_a_row_for_every_state_of_the_mdp_and_no_other() -> None:
     both, ends = Statistics(3, 2), Statistics(2, 3)
     both.update(0, 0, 1.0, 0, terminated=True)
     ends.update(0, 0, 1.0, 1, terminated=True)
-    together = plan_logits(network, StatisticsBatch.concatenate([both.batch(), ends.batch()]))
-    assert [logits.shape for logits in together] == [(3, 2), (2, 3)]
-    for logits, part in zip(together, (both, ends), strict=True):
-        np.testing.assert_allclose(logits, plan_logits(network, part.batch())[0], atol=1e-9)
+    together = outlooks(network, StatisticsBatch.concatenate([both.batch(), ends.batch()]))
+    assert [logits.shape for logits, _ in together] == [(3, 2), (2, 3)]
+    for (logits, _), part in zip(together, (both, ends), strict=True):
+        np.testing.assert_allclose(logits, outlooks(network, part.batch())[0].policy_logits, atol=1e-9)
 
 
 def test_model_based_agents_end_where_transitions_ended() -> None:

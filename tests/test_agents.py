@@ -33,7 +33,9 @@ from mdpfn.environments.gridworld import gridworld
 from mdpfn.environments.machine_replacement import machine_replacement
 from mdpfn.exact import Scorer, optimal_q
 from mdpfn.mdp import TabularMDP
+from mdpfn.outlook import Outlook
 from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.told import Told
 
 LEARNERS = sorted(set(AGENTS) - {"uniform"})
 
@@ -396,14 +398,14 @@ class CountingPlanner:
     def __init__(self) -> None:
         self.batch_sizes: list[int] = []
 
-    def __call__(self, batch: StatisticsBatch) -> list[np.ndarray]:
+    def __call__(self, batch: StatisticsBatch, told: Told) -> list[Outlook]:
         self.batch_sizes.append(len(batch))
         result = []
         for mdp, (n_states, n_actions) in enumerate(zip(batch.n_states, batch.n_actions, strict=True)):
             logits = np.zeros(n_states * n_actions)
             mine = batch.pair_mdp == mdp
             logits[batch.pair[mine]] = -batch.n_visits[mine]
-            result.append(logits.reshape(n_states, n_actions))
+            result.append(Outlook(logits.reshape(n_states, n_actions)))
         return result
 
 
@@ -441,7 +443,12 @@ def test_agents_with_different_planners_each_get_their_own() -> None:
 def test_in_context_acts_by_the_softmax_of_its_logits(temperature: float) -> None:
     logits = np.array([[0.0, 0.5, -1.0]])
     agent = InContext(
-        1, 3, discount=0.9, rng=np.random.default_rng(0), planner=lambda _: [logits], acting_temperature=temperature
+        1,
+        3,
+        discount=0.9,
+        rng=np.random.default_rng(0),
+        planner=lambda z, told: [Outlook(logits)],
+        acting_temperature=temperature,
     )
     frequency = np.bincount([agent.act(0) for _ in range(5000)], minlength=3) / 5000
     weights = np.exp(logits[0] / temperature)

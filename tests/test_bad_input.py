@@ -17,7 +17,7 @@ from mdpfn import cli
 from mdpfn.errors import MdpfnError
 from mdpfn.mdp import TabularMDP
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import plan_logits
+from mdpfn.network.planning import outlooks
 from mdpfn.prior.paper import PriorConfig
 from mdpfn.statistics import Statistics
 from mdpfn.training.config import TrainingConfig, load_config
@@ -296,7 +296,7 @@ def test_configurations_survive_a_file(tmp_path):
 def test_overrides_at_use(field, value):
     network = PolicyNetwork(NetworkConfig(width=4, n_heads=1, depth=1)).eval()
     statistics = Statistics(2, 2).batch()
-    error = refused(lambda: plan_logits(network, statistics, **{field: value}))
+    error = refused(lambda: outlooks(network, statistics, **{field: value}))
     assert error.field == field
     assert str(value) in str(error.value)
 

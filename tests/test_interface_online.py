@@ -113,9 +113,9 @@ def test_replanning_follows_episodes_or_steps() -> None:
     plans = []
     planner = agent._planner
 
-    def counting(statistics: Any) -> Any:
+    def counting(statistics: Any, told: Any) -> Any:
         plans.append(statistics)
-        return planner(statistics)
+        return planner(statistics, told)
 
     for every, expected in ((None, 3), (5, 6)):
         agent.reset(4, 2, replan_every=every, seed=0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mdpfn.network.attention import successor_attention
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.packing import pack
-from mdpfn.network.planning import plan_logits
+from mdpfn.network.planning import outlooks
 from mdpfn.statistics import Statistics, StatisticsBatch
 from tests.strategies import seeds, statistics
 
@@ -45,8 +45,8 @@ def oracle(z: StatisticsBatch, depth: int, beta: float = 1.0) -> list[np.ndarray
 @given(st.lists(statistics(), min_size=1, max_size=4), st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.0]))
 def test_equals_the_naive_network(parts: list[Statistics], depth: int, beta: float) -> None:
     z = StatisticsBatch.concatenate([s.batch() for s in parts])
-    for fast, slow in zip(
-        plan_logits(NETWORK, z, depth=depth, transition_bias=beta), oracle(z, depth, beta), strict=True
+    for (fast, _), slow in zip(
+        outlooks(NETWORK, z, depth=depth, transition_bias=beta), oracle(z, depth, beta), strict=True
     ):
         np.testing.assert_allclose(fast, slow, rtol=0, atol=TOLERANCE)
 
@@ -56,17 +56,17 @@ def test_the_comparison_can_fail() -> None:
     history = Statistics.from_transitions(
         [0, 0, 1, 1, 1], [0, 1, 0, 0, 0], [1, -1, 0.5, 0, 0], [1, 2, 0, 2, 2], n_states=4
     )
-    logits = plan_logits(NETWORK, history.batch())[0]
+    logits = outlooks(NETWORK, history.batch())[0].policy_logits
     assert np.ptp(logits) > 0.1
-    assert np.abs(logits - plan_logits(NETWORK, history.batch(), transition_bias=2.0)[0]).max() > 1e-3
-    assert np.abs(logits - plan_logits(NETWORK, history.batch(), depth=5)[0]).max() > 1e-3
+    assert np.abs(logits - outlooks(NETWORK, history.batch(), transition_bias=2.0)[0].policy_logits).max() > 1e-3
+    assert np.abs(logits - outlooks(NETWORK, history.batch(), depth=5)[0].policy_logits).max() > 1e-3
 
 
 @pytest.mark.parametrize("n_states", [1, 2, 7])
 def test_nothing_observed(n_states: int) -> None:
     """Empty statistics: every state and every action looks the same."""
     z = Statistics(n_states, 3).batch()
-    logits = plan_logits(NETWORK, z)[0]
+    logits = outlooks(NETWORK, z)[0].policy_logits
     np.testing.assert_allclose(logits, oracle(z, 4)[0], atol=TOLERANCE)
     assert np.ptp(logits) == 0
 
@@ -85,25 +85,25 @@ def test_equivariant_to_names_of_states_and_actions(original: Statistics, seed: 
     rng = np.random.default_rng(seed)
     original = relabelled(original, np.arange(original.n_states), np.arange(original.n_actions))  # same reward scale
     states, actions = rng.permutation(original.n_states), rng.permutation(original.n_actions)
-    logits = plan_logits(NETWORK, original.batch())[0]
-    renamed = plan_logits(NETWORK, relabelled(original, states, actions).batch())[0]
+    logits = outlooks(NETWORK, original.batch())[0].policy_logits
+    renamed = outlooks(NETWORK, relabelled(original, states, actions).batch())[0].policy_logits
     np.testing.assert_allclose(renamed[np.ix_(states, actions)], logits, atol=TOLERANCE)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(statistics(), min_size=2, max_size=5))
 def test_independent_of_the_rest_of_the_batch(parts: list[Statistics]) -> None:
-    together = plan_logits(NETWORK, StatisticsBatch.concatenate([s.batch() for s in parts]))
-    for part, logits in zip(parts, together, strict=True):
-        np.testing.assert_allclose(logits, plan_logits(NETWORK, part.batch())[0], atol=TOLERANCE)
+    together = outlooks(NETWORK, StatisticsBatch.concatenate([s.batch() for s in parts]))
+    for part, (logits, _) in zip(parts, together, strict=True):
+        np.testing.assert_allclose(logits, outlooks(NETWORK, part.batch())[0].policy_logits, atol=TOLERANCE)
 
 
 @settings(max_examples=60, deadline=None)
 @given(statistics(), st.sampled_from([1e-3, 0.1, 8.0, 1e5]))
 def test_invariant_to_the_scale_of_rewards(original: Statistics, factor: float) -> None:
     counts, sums = original.dense_counts()
-    logits = plan_logits(NETWORK, Statistics.from_counts(counts, sums).batch())[0]
-    scaled = plan_logits(NETWORK, Statistics.from_counts(counts, sums * factor).batch())[0]
+    logits = outlooks(NETWORK, Statistics.from_counts(counts, sums).batch())[0].policy_logits
+    scaled = outlooks(NETWORK, Statistics.from_counts(counts, sums * factor).batch())[0].policy_logits
     np.testing.assert_allclose(scaled, logits, atol=TOLERANCE)
 
 
@@ -117,7 +117,7 @@ def test_gradients_equal_the_naive_ones() -> None:
     z = StatisticsBatch.concatenate([p.batch() for p in parts])
     network = make_network()
 
-    fast = network(pack(z))
+    fast = network(pack(z)).policy_logits
     fast.square().sum().backward()
     fast_gradients = {n: p.grad.clone() for n, p in network.named_parameters()}
     network.zero_grad()

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from mdpfn.agents import AGENTS, Agent, Transition, Uniform
-from mdpfn.arrays import Floats
 from mdpfn.environments import ENVIRONMENTS, Simulator
 from mdpfn.errors import MdpfnError
+from mdpfn.outlook import Outlook
 from mdpfn.protocols import commands, convergence, leaderboard, learning_curves, offline
 from mdpfn.protocols.convergence import ConvergenceProtocol, window_start
 from mdpfn.protocols.leaderboard import LeaderboardProtocol
@@ -33,6 +33,7 @@ from mdpfn.protocols.parallel import generator, measure_cells
 from mdpfn.protocols.results import Cell, ResultsFile, Row
 from mdpfn.protocols.rollouts import run_episode
 from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
 
 RESULTS = Path(__file__).parent.parent / "results"
 PAPER = {
@@ -41,9 +42,9 @@ PAPER = {
 }
 
 
-def optimistic_logits(batch: StatisticsBatch) -> list[Floats]:
+def optimistic_outlooks(batch: StatisticsBatch, told: Told) -> list[Outlook]:
     """Stands in for a network: plans on the empirical model, in which unvisited pairs pay half the scale."""
-    logits = []
+    found = []
     for i in range(len(batch)):
         z = batch.dense_z(i)
         reward = np.where(z[:, 0] == 0, 0.5, z[:, 1])
@@ -51,15 +52,15 @@ def optimistic_logits(batch: StatisticsBatch) -> list[Floats]:
         for _ in range(100):
             q = (reward + 0.95 * z[:, 2:] @ value).reshape(len(value), -1)
             value = q.max(axis=1)
-        logits.append(5 * q)
-    return logits
+        found.append(Outlook(5 * q))
+    return found
 
 
 def load_optimistic(depth: int | None) -> object:
-    return optimistic_logits
+    return optimistic_outlooks
 
 
-PLANNER = StoredPlanner("optimistic", "0123456789ab", load_optimistic)
+PLANNER = StoredPlanner("optimistic", "0123456789ab", "softmax", load_optimistic)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

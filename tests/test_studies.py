@@ -7,18 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.exact import optimal_q
 from mdpfn.figures import draw_figures
 from mdpfn.figures.data import read
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.outlook import Outlook
 from mdpfn.protocols import compute, depth, posterior
 from mdpfn.protocols.convergence import ConvergenceProtocol
 from mdpfn.protocols.held_out import sample_held_out
 from mdpfn.protocols.methods import StoredPlanner
 from mdpfn.protocols.parallel import generator
 from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
 from mdpfn.weights import save_model
 
 SMALL_DEPTH = depth.DepthProtocol(
@@ -26,10 +27,10 @@ SMALL_DEPTH = depth.DepthProtocol(
 )
 
 
-def first_action(statistics: StatisticsBatch) -> list[Floats]:
+def first_action(statistics: StatisticsBatch, told: Told) -> list[Outlook]:
     """A planner that always takes the first action."""
     return [
-        -np.tile(np.arange(a), (s, 1)).astype(float)
+        Outlook(-np.tile(np.arange(a), (s, 1)).astype(float))
         for s, a in zip(statistics.n_states, statistics.n_actions, strict=True)
     ]
 
@@ -38,7 +39,7 @@ def load_first_action(depth: int | None) -> object:
     return first_action
 
 
-PLANNER = StoredPlanner("first-action", "0" * 12, load_first_action)  # type: ignore[arg-type]
+PLANNER = StoredPlanner("first-action", "0" * 12, "softmax", load_first_action)  # type: ignore[arg-type]
 
 
 def test_held_out_scores_are_anchored_at_random_and_optimal() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import spsolve
@@ -10,6 +12,7 @@ from mdpfn.arrays import Floats, Ints
 from mdpfn.mdp import MDPBatch, TabularMDP
 from mdpfn.solvers import DEFAULT_TOLERANCE, PAPER_SWEEPS, value_iteration
 
+IMPROVEMENT = 1e-10  # of a policy, relative to its value; less is rounding
 DENSE_SOLVE_STATES = 128  # up to here a dense linear solve beats a sparse one
 
 
@@ -45,6 +48,37 @@ def policy_value(mdp: TabularMDP, policy: Ints | Floats) -> Floats:
         return dense
     sparse: Floats = spsolve((eye_array(mdp.n_states) - mdp.discount * p_pi).tocsc(), r_pi)
     return sparse
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What is best in an MDP, what chance gets, and the dense model that says so."""
+
+    q: Floats  # (S, A) Q*
+    transition: Floats  # (S, A, S) γ P
+    optimal_value: float  # from the start distribution
+    random_value: float
+
+    @property
+    def gap(self) -> float:
+        """What there is to gain over chance."""
+        return max(self.optimal_value - self.random_value, 1e-9 * (1 + abs(self.optimal_value)))
+
+
+def solve(mdp: TabularMDP) -> Solution:
+    """The exact solution of a small MDP by policy iteration: no discount is too close to 1."""
+    transition = mdp.discount * mdp.dense_transition
+    states, eye = np.arange(mdp.n_states), np.eye(mdp.n_states)
+    policy = mdp.reward.argmax(axis=1)
+    while True:
+        value = np.linalg.solve(eye - transition[states, policy], mdp.reward[states, policy])
+        q = mdp.reward + transition @ value
+        better = q.max(axis=1) > q[states, policy] + IMPROVEMENT * (1 + np.abs(value))
+        if not better.any():
+            break
+        policy = np.where(better, q.argmax(axis=1), policy)
+    chance = np.linalg.solve(eye - transition.mean(axis=1), mdp.reward.mean(axis=1))
+    return Solution(q, transition, float(mdp.start @ value), float(mdp.start @ chance))
 
 
 class Scorer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdpfn.arrays import Floats, offsets_of
+from mdpfn.arrays import Floats, offsets_of, sums_by
 from mdpfn.mdp import MDPBatch
 from mdpfn.statistics import StatisticsBatch
 
@@ -31,23 +31,36 @@ def explore(rng: np.random.Generator, batch: MDPBatch, budget: Floats) -> Statis
     outcome = np.arange(n_outcomes.max(initial=1)) < n_outcomes[:, None]
     probabilities = np.zeros(outcome.shape)
     probabilities[outcome] = rows.data
-    counts = np.zeros(outcome.shape, dtype=np.int64)
-    counts[:] = rng.multinomial(n_visits[visited], probabilities)
-    seen = counts > 0
+    drawn = np.zeros(outcome.shape)
+    drawn[:] = rng.multinomial(n_visits[visited], probabilities)
+    count = np.zeros(batch.transition.nnz)
+    count[np.repeat(n_visits > 0, np.diff(batch.transition.indptr))] = drawn[outcome]
+    return observed(batch, count, n_visits * batch.reward, np.zeros(len(count)), batch.reward_scale)
+
+
+def observed(
+    batch: MDPBatch, count: Floats, reward_sum: Floats, terminated: Floats, reward_scale: Floats
+) -> StatisticsBatch:
+    """Statistics from how often each stored transition was observed and how often it ended an episode.
+
+    `count` and `terminated` are aligned with the entries of `batch.transition`, `reward_sum` with its rows.
+    """
+    row = np.repeat(np.arange(batch.transition.shape[0]), np.diff(batch.transition.indptr))
+    seen = np.flatnonzero(count)
+    n_successors = np.bincount(row[seen], minlength=len(reward_sum))
+    visited = np.flatnonzero(n_successors)
     mdp = batch.pair_mdp[visited]
-    state_start = offsets_of(batch.n_states)
-    successor = np.zeros(outcome.shape, dtype=np.int64)
-    successor[outcome] = rows.indices
+    first_state = offsets_of(batch.n_states)[batch.pair_mdp[row[seen]]]
     return StatisticsBatch(
         n_states=batch.n_states,
         n_actions=batch.n_actions,
         pair_mdp=mdp,
         pair=visited - offsets_of(batch.n_pairs)[mdp],
-        n_visits=n_visits[visited].astype(np.float64),
-        reward_sum=n_visits[visited] * batch.reward[visited],
-        n_successors=seen.sum(axis=1),
-        successor=successor[seen] - state_start[np.repeat(mdp, seen.sum(axis=1))],
-        transition_count=counts[seen].astype(np.float64),
-        n_terminated=np.zeros(int(seen.sum())),
-        reward_scale=batch.reward_scale,
+        n_visits=sums_by(row[seen], count[seen], len(reward_sum))[visited],
+        reward_sum=reward_sum[visited],
+        n_successors=n_successors[visited],
+        successor=batch.transition.indices[seen] - first_state,
+        transition_count=count[seen],
+        n_terminated=terminated[seen],
+        reward_scale=reward_scale,
     )

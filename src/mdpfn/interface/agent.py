@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import gymnasium
 import numpy as np
 
 from mdpfn.agents.base import Transition
-from mdpfn.agents.in_context import InContext
+from mdpfn.agents.in_context import Exploration, InContext
 from mdpfn.agents.reward_range import RewardRange
 from mdpfn.checks import whole_number
 from mdpfn.errors import MdpfnError
@@ -28,6 +28,7 @@ from mdpfn.interface.plan import Plan, empirical_value
 from mdpfn.interface.planner import NetworkPlanner
 from mdpfn.interface.result import Result
 from mdpfn.interface.spaces import codec_of
+from mdpfn.outlook import Outlook
 from mdpfn.statistics import Statistics
 from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
 
@@ -38,15 +39,27 @@ class Agent:
     Three ways in: `solve` an environment, `reset` and then `act` and `observe` in a loop of your own, or `fit`
     logged data. Then `predict` or `plan`. Each of the three starts afresh.
 
-    `depth` is how many propagation steps a plan takes, by default as many as in training. `acting_temperature` τ
-    says how boldly it explores: actions are drawn from softmax(logits / τ), with the paper's τ by default (B.2).
+    `depth` is how many propagation steps a plan takes, by default as many as in training. `exploration` says how it
+    looks around: "directed" goes where something unseen is near, "softmax" draws actions from softmax(logits / τ)
+    with τ = `acting_temperature`, as in the paper (B.2). The default is what the weights were made for.
     """
 
-    def __init__(self, model: Model, *, depth: int | None = None, acting_temperature: float = 0.3) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        depth: int | None = None,
+        exploration: Exploration | None = None,
+        acting_temperature: float = 0.3,
+    ) -> None:
+        if exploration not in (None, *get_args(Exploration)):
+            limit = f"it must be one of {', '.join(get_args(Exploration))}"
+            raise MdpfnError("exploration", repr(exploration), limit, "leave it out for the one of the weights")
         if not isinstance(acting_temperature, int | float) or not 0 < acting_temperature < np.inf:
             limit = "it must be positive and finite"
             raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 0.3")
         self.model, self.acting_temperature = model, acting_temperature
+        self.exploration: Exploration = exploration or model.exploration
         self.limits = Limits.of(model)
         self._planner = NetworkPlanner(model.network, depth, self.limits)
         self._context: Context[InContext] | None = None
@@ -64,6 +77,7 @@ class Agent:
         discount: float = Options.discount,
         reward_range: RewardRange | None = None,
         replan_every: int | None = None,
+        risk: float | None = None,
         seed: int | None = None,
     ) -> Agent:
         """Forget everything and face a new problem.
@@ -74,7 +88,7 @@ class Agent:
         largest one observed. The agent plans at the start of an episode, with `replan_every` also after that
         many steps. `seed` makes its choices repeatable.
         """
-        options = Options(discount, reward_range, replan_every)
+        options = Options(discount, reward_range, replan_every, risk)
         states = codec_of(observation_space, "observation", self.limits.states)
         actions = codec_of(action_space, "action", self.limits.actions)
         if actions.n == 0:
@@ -118,6 +132,7 @@ class Agent:
         discount: float = Options.discount,
         reward_range: RewardRange | None = None,
         replan_every: int | None = None,
+        risk: float | None = None,
         max_episode_steps: int | None = None,
         resume: bool = False,
         on_episode: OnEpisode | None = None,
@@ -141,10 +156,11 @@ class Agent:
                 discount=discount,
                 reward_range=reward_range,
                 replan_every=replan_every,
+                risk=risk,
                 seed=seed,
             )
         context = self.context
-        given = Options(discount, reward_range, replan_every)
+        given = Options(discount, reward_range, replan_every, risk)
         if given not in (Options(), context.options):
             limit = f"the agent began with {context.options}"
             raise MdpfnError("the options", given, limit, "leave them out when resuming, or start afresh")
@@ -166,6 +182,7 @@ class Agent:
         discount: float = Options.discount,
         reward_range: RewardRange | None = None,
         replan_every: int | None = None,
+        risk: float | None = None,
         seed: int | None = None,
     ) -> Agent:
         """Learn from logged transitions; no environment is needed.
@@ -178,7 +195,7 @@ class Agent:
         tells where the data is thin. The other options are those of `reset`.
         """
         started = time.perf_counter()
-        options = Options(discount, reward_range, replan_every)
+        options = Options(discount, reward_range, replan_every, risk)
         tally = Tally(open_source(transitions, columns), observation_space, action_space, self.limits)
         statistics = tally.read()
         options.check_rewards(statistics.reward_min, statistics.reward_max)
@@ -212,19 +229,43 @@ class Agent:
             return action_of(observation), state
         return actions.batch([action_of(one) for one in states.unbatch(observation)]), state
 
-    def plan(self, statistics: Statistics | None = None, *, depth: int | None = None) -> Plan:
-        """A policy for every state, by everything observed so far or by the given `statistics`."""
+    def plan(
+        self,
+        statistics: Statistics | None = None,
+        *,
+        depth: int | None = None,
+        risk: float | None = None,
+        discount: float = Options.discount,
+        reward_range: RewardRange | None = None,
+    ) -> Plan:
+        """A policy for every state, by everything observed so far or by the given `statistics`.
+
+        With `risk` its best actions are those with the best quantile of Q* at that level, which `plan.q_quantiles`
+        holds: a low one shuns what is uncertain, a high one seeks it. `discount` and `reward_range` belong to
+        `statistics`; for everything observed so far they are those of `reset`.
+        """
         planner = self._planner if depth is None else replace(self._planner, depth=depth)
         if statistics is not None:
             if not isinstance(statistics, Statistics):
                 limit = "it must be mdpfn.Statistics"
                 raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
-            return Plan(planner(statistics.batch())[0])
-        context = self.context
-        logits = context.learner.logits() if depth is None else planner(context.learner.context())[0]
-        if context.plan is None or context.plan.policy_logits is not logits:
-            context.plan = Plan(logits, context.names.states, context.names.actions)
+            options = Options(discount, reward_range, risk=risk)
+            learner = self._learner(statistics, options, np.random.default_rng(0), planner)
+            return self._plan_of(learner.outlook(), options.risk)
+        context, learner = self.context, self.context.learner
+        outlook = learner.outlook() if depth is None else planner(learner.context(), learner.told())[0]
+        risk = context.options.risk if risk is None else risk
+        if context.plan is None or context.plan.policy_logits is not outlook.policy_logits or context.plan.risk != risk:
+            context.plan = replace(
+                self._plan_of(outlook, risk), state_codec=context.names.states, action_codec=context.names.actions
+            )
         return context.plan
+
+    def _plan_of(self, outlook: Outlook, risk: float | None) -> Plan:
+        plan = Plan(outlook.policy_logits, outlook.q_quantiles, self.model.network.config.quantiles, risk)
+        if risk is not None:
+            plan.q_at(risk)  # refuses a risk that these weights cannot tell, before anybody relies on it
+        return plan
 
     @property
     def statistics(self) -> Statistics:
@@ -255,7 +296,11 @@ class Agent:
 
         Shipped weights are saved by name and checksum, others are copied; `copy_weights` copies them in any case.
         """
-        settings = {"depth": self._planner.depth, "acting_temperature": self.acting_temperature}
+        settings: dict[str, Any] = {
+            "depth": self._planner.depth,
+            "exploration": self.exploration,
+            "acting_temperature": self.acting_temperature,
+        }
         write_agent(Path(directory), self.model, settings, self._context, copy_weights=copy_weights)
 
     @classmethod
@@ -271,19 +316,25 @@ class Agent:
         """Face a problem of which something may be known already."""
         self.limits.check_sizes(statistics.n_states, statistics.n_actions)
         self.limits.warn_of_discount(options.discount)
-        learner = InContext(
+        learner = self._learner(statistics, options, agent_rng(seed), self._planner)
+        self._context = Context(names, learner, options, self.limits)
+        return self._context
+
+    def _learner(
+        self, statistics: Statistics, options: Options, rng: np.random.Generator, planner: NetworkPlanner
+    ) -> InContext:
+        return InContext(
             statistics.n_states,
             statistics.n_actions,
             discount=options.discount,
-            rng=agent_rng(seed),
-            planner=self._planner,
+            rng=rng,
+            planner=planner,
             acting_temperature=self.acting_temperature,
             replan_every=options.replan_every,
+            exploration=self.exploration,
             reward_range=options.reward_range,
             statistics=statistics,
         )
-        self._context = Context(names, learner, options, self.limits)
-        return self._context
 
     @property
     def context(self) -> Context[InContext]:

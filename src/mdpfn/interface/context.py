@@ -27,7 +27,8 @@ class Options:
 
     discount: float = 0.95
     reward_range: RewardRange | None = None  # the smallest and largest reward there can be; None: as observed
-    replan_every: int | None = None  # steps; None: once per episode
+    replan_every: int | None = None  # steps; None: as its way to explore asks for
+    risk: float | None = None  # the quantile of Q* to exploit by; None: the policy
 
     def __post_init__(self) -> None:
         if not isinstance(self.discount, int | float | np.number) or not 0 <= self.discount < 1:
@@ -38,6 +39,10 @@ class Options:
         if self.replan_every is not None and not (isinstance(self.replan_every, int) and self.replan_every >= 1):
             limit = "it must be a number of steps, at least 1"
             raise MdpfnError("replan_every", repr(self.replan_every), limit, "leave it out to plan once per episode")
+
+        if self.risk is not None and not (isinstance(self.risk, int | float) and 0 < self.risk < 1):
+            limit = "it must be a level in (0, 1), low to avoid risk"
+            raise MdpfnError("risk", repr(self.risk), limit, "leave it out for the policy of the network")
 
     def check_rewards(self, *rewards: float) -> None:
         """Refuse rewards outside the range that the user vouched for."""

@@ -31,7 +31,8 @@ class Limits:
     @classmethod
     def of(cls, model: Model) -> Limits:
         """The limits of an agent with this model, whose card names the prior it was trained on."""
-        prior: dict[str, Any] = model.card.get("training", {}).get("config", {}).get("prior", {})
+        config: dict[str, Any] = model.card.get("training", {}).get("config", {})
+        prior = config.get("world" if config.get("lives") else "prior", {})
         return cls(
             trained_states=_range(prior.get("n_states")),
             trained_actions=_range(prior.get("n_actions")),

@@ -87,6 +87,8 @@ class SavedContext:
         learner, history = context.learner, self.saved["history"]
         learner.rng.bit_generator.state = self.saved["rng"]
         learner.steps_since_plan = self.saved["steps_since_plan"]
+        if learner.explorer is not None:
+            learner.explorer.resume(**self.saved["explorer"])
         if POLICY in self.tensors:
             learner.acting_policy = self.tensors[POLICY].numpy()
         context.starts_known, context.columns = self.saved["starts_known"], self.saved["columns"]
@@ -123,6 +125,7 @@ def _context_to_json(context: Context[InContext]) -> dict[str, Any]:
         "options": asdict(context.options),
         "rng": learner.rng.bit_generator.state,
         "steps_since_plan": learner.steps_since_plan,
+        "explorer": None if learner.explorer is None else learner.explorer.progress(),
         "starts_known": context.starts_known,
         "columns": context.columns,
         "history": {

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import splu
 
 from mdpfn.agents.policies import best_actions, softmax
 from mdpfn.arrays import Floats, Ints
+from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec
 from mdpfn.statistics import Statistics
 
@@ -21,6 +22,9 @@ class Plan:
     """A policy for every state, one row each: row i belongs to `states[i]`, column j to `actions[j]`."""
 
     policy_logits: Floats  # (S, A) u(s, a); only differences within a row mean something
+    q_quantiles: Floats | None = None  # (S, A, levels) of Q*(s, a); None where the weights have none
+    quantile_levels: tuple[float, ...] = ()
+    risk: float | None = None  # the quantile that `greedy` goes by; None: it goes by the policy
     state_codec: Codec | None = None
     action_codec: Codec | None = None
 
@@ -31,8 +35,25 @@ class Plan:
 
     @cached_property
     def greedy(self) -> Ints:
-        """(S,) the column of the best action of each state; the first one where several are equally good."""
-        return best_actions(self.policy_logits)
+        """(S,) the column of the best action of each state; the first one where several are equally good.
+
+        With a `risk` the best action is the one with the best such quantile of Q*.
+        """
+        return best_actions(self.policy_logits if self.risk is None else self.q_at(self.risk))
+
+    def q_at(self, level: float) -> Floats:
+        """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""
+        if self.q_quantiles is None:
+            raise MdpfnError("the plan", "without quantiles of Q*", "these weights have none", "use others, or no risk")
+        levels = self.quantile_levels
+        if not levels[0] <= level <= levels[-1]:
+            limit = f"it must lie in {levels[0]:g} … {levels[-1]:g}"
+            raise MdpfnError("risk", level, limit, "low values avoid risk, high ones seek it")
+        above = int(np.searchsorted(levels, level))
+        below = max(above - 1, 0)
+        share = (level - levels[below]) / (levels[above] - levels[below]) if above > below else 0.0
+        q: Floats = (1 - share) * self.q_quantiles[..., below] + share * self.q_quantiles[..., above]
+        return q
 
     @cached_property
     def states(self) -> list[Any]:

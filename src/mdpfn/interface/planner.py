@@ -1,4 +1,4 @@
-"""From statistics to policy logits, within the limits of an agent."""
+"""From statistics to a policy, within the limits of an agent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.limits import Limits
 from mdpfn.network.network import PolicyNetwork
-from mdpfn.network.planning import plan_logits
+from mdpfn.network.planning import outlooks
+from mdpfn.outlook import Outlook
 from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +26,11 @@ class NetworkPlanner:
     def __post_init__(self) -> None:
         self.limits.check_depth(self.depth)
 
-    def __call__(self, statistics: StatisticsBatch) -> list[Floats]:
-        """[(S, A)] policy logits of the one MDP that these statistics are of."""
+    def __call__(self, statistics: StatisticsBatch, told: Told) -> list[Outlook]:
+        """The outlook of the one MDP that these statistics are of."""
         self.limits.check(statistics)
-        logits = plan_logits(self.network, statistics, depth=self.depth)
-        if not np.isfinite(logits[0]).all():
+        found = outlooks(self.network, statistics, told, depth=self.depth)
+        if not np.isfinite(found[0].policy_logits).all():
             limit = "plans need rewards and weights of ordinary size"
             raise MdpfnError("the plan", "not finite", limit, "rescale the rewards, or use other weights")
-        return logits
+        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from mdpfn.checks import check_types, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.network.attention import successor_attention
-from mdpfn.network.packing import N_PAIR_FEATURES, Tokens
+from mdpfn.network.features import PLAIN, PLANNED, POLICY_SKIP, VALUE_SKIP
+from mdpfn.network.packing import Tokens
 
 Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -28,8 +29,12 @@ class NetworkConfig:
     depth: int = 20  # K: propagation steps; the weights are tied, so any depth runs at use
     transition_bias: float = 1.0  # β
     dropout: float = 0.05
+    inputs: Literal["plain", "planned"] = "plain"  # the paper's features, or also what planners make of them
+    quantiles: tuple[float, ...] = ()  # levels of the quantiles of Q* that are read off beside the policy
 
     def __post_init__(self) -> None:
+        if isinstance(self.quantiles, list):  # as JSON has it
+            object.__setattr__(self, "quantiles", tuple(self.quantiles))
         check_types(self)
         for field, low in (("width", 1), ("n_heads", 1), ("depth", 0)):
             whole_number(field, getattr(self, field), low)
@@ -39,6 +44,18 @@ class NetworkConfig:
             )
         if not 0 <= self.dropout < 1:
             raise MdpfnError("dropout", self.dropout, "it must lie in [0, 1)", "use a value such as 0.05")
+        if list(self.quantiles) != sorted({q for q in self.quantiles if 0 < q < 1}):
+            raise MdpfnError("quantiles", self.quantiles, "they must rise and lie in (0, 1)", "correct the levels")
+        if self.quantiles and (self.inputs == "plain" or 0.5 not in self.quantiles):
+            limit = "they need planned inputs and the median, 0.5, among them"
+            raise MdpfnError("quantiles", self.quantiles, limit, "add what is missing")
+
+
+class Answer(NamedTuple):
+    """What the network says of every pair of every MDP, MDP after MDP, state after state."""
+
+    policy_logits: Tensor  # (pairs,) u(s, a)
+    q_quantiles: Tensor  # (pairs, levels) quantiles of asinh(Q*(s, a) / reward scale), in rising order
 
 
 class MLP(nn.Module):
@@ -72,8 +89,9 @@ class PolicyNetwork(nn.Module):
         super().__init__()
         self.config = config
         d, dropout = config.width, config.dropout
-        self.encoder = MLP(N_PAIR_FEATURES, d, d, dropout)  # φ_enc
-        self.state_init = MLP(d, d, d, dropout)  # φ_init
+        of_pair, of_state, of_row = PLAIN if config.inputs == "plain" else PLANNED
+        self.encoder = MLP(of_pair, d, d, dropout)  # φ_enc
+        self.state_init = MLP(d + of_state, d, d, dropout)  # φ_init
         self.query = nn.Linear(2 * d, d)  # W_q [h_sa; e_sa]
         self.key = nn.Linear(d, d)  # W_k
         self.value = nn.Linear(d, d)  # W_v
@@ -82,17 +100,30 @@ class PolicyNetwork(nn.Module):
         self.state_update = MLP(2 * d, d, d, dropout)  # φ_s [h_s; mean_a h_sa]
         self.pair_norm = nn.LayerNorm(d)
         self.state_norm = nn.LayerNorm(d)
-        self.head = MLP(3 * d, d, 1, dropout)  # φ_head [h_s; h_sa; e_sa]
+        self.head = MLP(3 * d + of_row, d, 1 + len(config.quantiles), dropout)  # φ_head [h_s; h_sa; e_sa; plans]
+        self.skip = nn.Linear(of_row, 1 + len(config.quantiles), bias=False) if of_row else None
+        if self.skip is not None:
+            self._begin_with_certainty_equivalence(self.skip)
 
-    def forward(self, tokens: Tokens, depth: int | None = None, transition_bias: float | None = None) -> Tensor:
-        """(pairs,) policy logits u(s, a) of every pair of every MDP, MDP after MDP, state after state."""
+    def _begin_with_certainty_equivalence(self, skip: nn.Linear) -> None:
+        """Untrained, it says what the certainty-equivalent planner says; what it learns is a correction."""
+        for weight in (skip.weight, self.head.out.weight, self.head.out.bias):
+            nn.init.zeros_(weight)
+        with torch.no_grad():
+            for feature, logit in POLICY_SKIP.items():
+                skip.weight[0, feature] = logit
+            if self.config.quantiles:
+                skip.weight[1 + self.config.quantiles.index(0.5), VALUE_SKIP] = 1.0
+
+    def forward(self, tokens: Tokens, depth: int | None = None, transition_bias: float | None = None) -> Answer:
+        """The policy of every MDP, and the quantiles of its values if the network has any."""
         depth = whole_number("depth", self.config.depth if depth is None else depth, low=0)
         beta = self.config.transition_bias if transition_bias is None else transition_bias
         if not (isinstance(beta, Real) and -torch.inf < beta < torch.inf):
             raise MdpfnError("transition_bias", repr(beta), "it must be finite", "use a value such as 1")
 
         code = self.encoder(tokens.pair_features)  # e_sa
-        states = self.state_init(mean_over_actions(code, tokens))  # h_s⁽⁰⁾
+        states = self.state_init(torch.cat([mean_over_actions(code, tokens), tokens.state_features], dim=1))  # h_s⁽⁰⁾
         pairs = code  # h_sa⁽⁰⁾ = e_sa
         step = self._propagation(code, tokens, beta)
         for _ in range(depth):
@@ -132,9 +163,10 @@ class PolicyNetwork(nn.Module):
 
         return step
 
-    def _readout(self, states: Tensor, pairs: Tensor, code: Tensor, tokens: Tokens) -> Tensor:
-        """(pairs,) φ_head([h_s; h_sa; e_sa]), computed once per distinct row and looked up for every pair."""
-        head_s, head_sa, head_e = torch.split(self.head.hidden.weight, self.config.width, dim=1)
+    def _readout(self, states: Tensor, pairs: Tensor, code: Tensor, tokens: Tokens) -> Answer:
+        """φ_head([h_s; h_sa; e_sa; plans]) of every pair, computed once per distinct row and looked up."""
+        d = self.config.width
+        head_s, head_sa, head_e, head_row = torch.tensor_split(self.head.hidden.weight, (d, 2 * d, 3 * d), dim=1)
         of_state = F.linear(states, head_s, self.head.hidden.bias)
         of_pair = F.linear(pairs, head_sa) + F.linear(code, head_e)
         n_blank = len(tokens.n_states)
@@ -145,8 +177,24 @@ class PolicyNetwork(nn.Module):
                 of_blank.index_select(0, tokens.state_mdp) + of_state,
             ]
         )
-        logits: Tensor = self.head.finish(rows).squeeze(1).index_select(0, tokens.logit_row)
-        return logits
+        if self.skip is None:
+            out = self.head.finish(rows)
+        else:
+            out = self.head.finish(rows + F.linear(tokens.row_features, head_row)) + self.skip(tokens.row_features)
+        policy, values = torch.split(out, [1, len(self.config.quantiles)], dim=1)
+        return Answer(
+            policy.squeeze(1).index_select(0, tokens.logit_row),
+            self._in_order(values).index_select(0, tokens.logit_row),
+        )
+
+    def _in_order(self, values: Tensor) -> Tensor:
+        """Quantiles that rise: the median as it is, the others by positive steps away from it."""
+        if not self.config.quantiles:
+            return values
+        middle = self.config.quantiles.index(0.5)
+        median, step = values[:, middle : middle + 1], F.softplus(values)
+        below = median - step[:, :middle].flip(1).cumsum(1).flip(1)
+        return torch.cat([below, median, median + step[:, middle + 1 :].cumsum(1)], dim=1)
 
 
 def mean_over_actions(pairs: Tensor, tokens: Tokens) -> Tensor:

@@ -19,9 +19,11 @@ import torch
 from torch import Tensor
 
 from mdpfn.arrays import Ints, offsets_of
+from mdpfn.estimates import estimate
+from mdpfn.layout import Layout
+from mdpfn.network.features import Features, plain_features, planned_features
 from mdpfn.statistics import StatisticsBatch
-
-N_PAIR_FEATURES = 2  # log(1 + N), normalized r̂
+from mdpfn.told import Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +31,13 @@ class Tokens:
     """Everything a forward pass reads. Token orders:
 
     - states: active ones (some pair visited), then one blank state per MDP;
-    - pairs: settled ones, then attending ones, the last of which are one blank pair per MDP.
+    - pairs: settled ones, then attending ones, the last of which are one blank pair per MDP;
+    - rows of the readout: visited pairs as tokens, then a blank action of each state token.
     """
 
-    pair_features: Tensor  # (pairs, 2) log(1 + N), normalized r̂
+    pair_features: Tensor  # (pairs, ·) log(1 + N), normalized r̂, and what planners make of them
+    state_features: Tensor  # (states, ·) nothing in the paper
+    row_features: Tensor  # (rows, ·) nothing in the paper
     settled_successor: Tensor  # (settled,) state token of the only successor
     pair_state: Tensor  # (pairs − B,) state token a visited pair belongs to; a blank pair has no single one
     edge_pair: Tensor  # (edges,) attending pair, counted from the first attending one …
@@ -57,72 +62,59 @@ class Tokens:
         return Tokens(**moved)
 
 
-def pack(z: StatisticsBatch) -> Tokens:
-    """The tokens of a batch of statistics."""
-    n_mdps = len(z)
-    state_start = offsets_of(z.n_states)
-    actions = z.n_actions[z.pair_mdp]
+def pack(z: StatisticsBatch, told: Told | None = None) -> Tokens:
+    """The tokens of a batch of statistics: the paper's, or with `told` those of a network that reads plans."""
+    layout = Layout.of(z)
+    if told is None:
+        return assemble(z, layout, plain_features(z, layout))
+    return assemble(z, layout, planned_features(z, layout, told, estimate(z, told, layout)))
 
-    active, visited_state = np.unique(state_start[z.pair_mdp] + z.pair // actions, return_inverse=True)
-    active_mdp = np.searchsorted(state_start, active, side="right") - 1
-    state_mdp = np.concatenate([active_mdp, np.arange(n_mdps)])
-    state_actions = z.n_actions[state_mdp]
-    n_blank_actions = state_actions - np.bincount(visited_state, minlength=len(state_mdp))
-    n_blank_states = z.n_states - np.bincount(active_mdp, minlength=n_mdps)
-    successor = _state_token(state_start[z.pair_mdp[z.transition_row]] + z.successor, active)
-    is_blank = successor < 0
-    successor[is_blank] = len(active) + z.pair_mdp[z.transition_row[is_blank]]
 
+def assemble(z: StatisticsBatch, layout: Layout, features: Features) -> Tokens:
+    """The tokens with these features."""
     settled = z.n_successors == 1
     order = np.concatenate([np.flatnonzero(settled), np.flatnonzero(~settled)])  # visited pairs as tokens
-    n_settled = int(settled.sum())
-    n_attending = len(z.pair) - n_settled  # visited ones; the blank pair of MDP m follows as n_attending + m
-    features = np.zeros((len(z.pair) + n_mdps, N_PAIR_FEATURES))
-    features[: len(z.pair)] = np.stack([np.log1p(z.n_visits), z.normalized_reward], axis=1)[order]
+    n_attending = len(z.pair) - int(settled.sum())  # visited ones; the blank pair of MDP m follows as n_attending + m
+    rows_of_visited = features.row[: len(z.pair)][order]
 
     # A blank pair attends uniformly to all states of its MDP: the active ones, and the blank token for the rest.
     observed = ~settled[z.transition_row]
-    with_blank = np.flatnonzero(n_blank_states > 0)
+    with_blank = np.flatnonzero(layout.n_blank_states > 0)
     attending_token = np.cumsum(~settled) - 1
-    edge_pair = [attending_token[z.transition_row[observed]], n_attending + active_mdp, n_attending + with_blank]
-    edge_state = [successor[observed], np.arange(len(active)), len(active) + with_blank]
+    edge_pair = [attending_token[z.transition_row[observed]], n_attending + layout.active_mdp, n_attending + with_blank]
+    edge_state = [layout.successor[observed], np.arange(layout.n_active), layout.n_active + with_blank]
     log_uniform = -np.log(z.n_states)
-    edge_log_prob = [np.log(z.successor_probs[observed]), log_uniform[active_mdp], log_uniform[with_blank]]
+    edge_log_prob = [np.log(z.successor_probs[observed]), log_uniform[layout.active_mdp], log_uniform[with_blank]]
     edge_log_multiplicity = np.zeros(sum(len(e) for e in edge_pair))
-    edge_log_multiplicity[-len(with_blank) or len(edge_log_multiplicity) :] = np.log(n_blank_states[with_blank])
+    edge_log_multiplicity[-len(with_blank) or len(edge_log_multiplicity) :] = np.log(layout.n_blank_states[with_blank])
 
+    state_actions = z.n_actions[layout.state_mdp]
     return Tokens(
-        pair_features=_floats(features),
-        settled_successor=_ints(successor[~observed]),
-        pair_state=_ints(visited_state[order]),
+        pair_features=_floats(np.concatenate([features.pair[: len(z.pair)][order], features.pair[len(z.pair) :]])),
+        state_features=_floats(features.state),
+        row_features=_floats(np.concatenate([rows_of_visited, features.row[len(z.pair) :]])),
+        settled_successor=_ints(layout.successor[~observed]),
+        pair_state=_ints(layout.visited_state[order]),
         edge_pair=_ints(np.concatenate(edge_pair)),
         edge_state=_ints(np.concatenate(edge_state)),
         edge_log_prob=_floats(np.concatenate(edge_log_prob)),
         edge_log_multiplicity=_floats(edge_log_multiplicity),
-        state_mdp=_ints(state_mdp),
+        state_mdp=_ints(layout.state_mdp),
         visited_weight=_floats(1 / state_actions),
-        blank_weight=_floats(n_blank_actions / state_actions),
-        logit_row=_ints(_logit_rows(z, order, active - state_start[active_mdp], active_mdp)),
+        blank_weight=_floats(layout.n_blank_actions / state_actions),
+        logit_row=_ints(_logit_rows(z, order, layout)),
         n_states=z.n_states,
         n_actions=z.n_actions,
     )
 
 
-def _state_token(state: Ints, active: Ints) -> Ints:
-    """(n,) position of each state among the sorted `active` ones, −1 where it is not one of them."""
-    if len(active) == 0:
-        return np.full(len(state), -1)
-    position = np.minimum(np.searchsorted(active, state), len(active) - 1)
-    return np.where(active[position] == state, position, -1)
-
-
-def _logit_rows(z: StatisticsBatch, order: Ints, active: Ints, active_mdp: Ints) -> Ints:
+def _logit_rows(z: StatisticsBatch, order: Ints, layout: Layout) -> Ints:
     """(pairs,) readout row of every pair: the visited ones as tokens, then a blank action of each state token."""
-    n_visited, n_active = len(z.pair), len(active)
+    n_visited = len(z.pair)
     pair_start = offsets_of(z.n_states * z.n_actions)
-    rows = np.repeat(n_visited + n_active + np.arange(len(z)), z.n_states * z.n_actions)
-    n_actions = z.n_actions[active_mdp]
-    first = pair_start[active_mdp] + active * n_actions
+    rows = np.repeat(n_visited + layout.n_active + np.arange(len(z)), z.n_states * z.n_actions)
+    n_actions = z.n_actions[layout.active_mdp]
+    first = pair_start[layout.active_mdp] + layout.active * n_actions
     for action in range(int(n_actions.max(initial=0))):
         has = action < n_actions
         rows[first[has] + action] = n_visited + np.flatnonzero(has)

@@ -1,28 +1,44 @@
-"""Inference: from statistics to policy logits, as NumPy arrays."""
+"""Inference: from statistics to a policy, as NumPy arrays."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from mdpfn.absorbing import with_absorbing
-from mdpfn.arrays import Floats, offsets_of
+from mdpfn.arrays import offsets_of
 from mdpfn.network.network import PolicyNetwork
-from mdpfn.network.packing import pack
+from mdpfn.network.packing import Tokens, pack
+from mdpfn.outlook import Outlook
 from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
+
+
+def tokens_of(network: PolicyNetwork, known: StatisticsBatch, told: Told) -> Tokens:
+    """The tokens that this network reads, of statistics in which terminal states look absorbing."""
+    parameter = next(network.parameters())
+    return pack(known, told if network.config.inputs == "planned" else None).to(parameter.dtype, parameter.device)
 
 
 @torch.inference_mode()
-def plan_logits(
+def outlooks(
     network: PolicyNetwork,
     statistics: StatisticsBatch,
+    told: Told | None = None,
     *,
     depth: int | None = None,
     transition_bias: float | None = None,
-) -> list[Floats]:
-    """Policy logits u(s, a) of every MDP, (S, A) each. The network must be in evaluation mode."""
+) -> list[Outlook]:
+    """The network's answer for every MDP; it must be in evaluation mode. Without `told`, the default discount holds."""
     known = with_absorbing(statistics)
-    flat = network(pack(known).to(network.key.weight.dtype), depth, transition_bias).double().numpy()
+    told = Told.concatenate([Told.of()] * len(known)) if told is None else told
+    answer = network(tokens_of(network, known, told), depth, transition_bias)
+    logits, quantiles = (part.double().cpu().numpy() for part in answer)
+    found = []
     first = offsets_of(known.n_states * known.n_actions)
-    sizes = zip(first, statistics.n_states, statistics.n_actions, strict=False)
-    logits: list[Floats] = [flat[start : start + s * a].reshape(s, a) for start, s, a in sizes]
-    return logits
+    sizes = zip(first, statistics.n_states, statistics.n_actions, statistics.reward_scale, strict=False)
+    for start, s, a, scale in sizes:
+        mine = slice(start, start + s * a)
+        values = np.sinh(quantiles[mine]).reshape(s, a, -1) * scale if network.config.quantiles else None
+        found.append(Outlook(logits[mine].reshape(s, a), values))
+    return found

@@ -17,14 +17,16 @@ from mdpfn.prior.starts import sample_start
 
 def with_other_start(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
     """In a sixth of the worlds, episodes begin elsewhere than the family says."""
-    return replace(mdp, start=sample_start(rng, mdp.terminal)) if coin(rng, 1 / 6) else mdp
+    if mdp.terminal.all() or not coin(rng, 1 / 6):
+        return mdp
+    return replace(mdp, start=sample_start(rng, mdp.terminal))
 
 
 def with_other_rewards(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
     """Rewards c (r + b): a cost of every step in a tenth of the worlds, other units (c from 0.01 to 100) in a quarter.
 
-    Where episodes end, b is never positive: a bonus for every step would turn the goal into something to avoid.
-    Elsewhere b shifts all values alike, in either direction.
+    Where episodes end, a bonus for every step turns the goal into something to avoid, so b is positive in a twentieth
+    of these worlds only: there, staying alive is what pays. Elsewhere b shifts all values alike, in either direction.
     """
     size = float(np.abs(mdp.outcome_reward).max())
     shift = 0.0
@@ -32,6 +34,8 @@ def with_other_rewards(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
         shift = -size * log_uniform(rng, 0.003, 0.1)
         if not mdp.terminal.any():
             shift *= rng.choice((-10.0, 10.0))
+    elif mdp.terminal.any() and coin(rng, 0.05):
+        shift = size * log_uniform(rng, 0.1, 2.0)
     unit = log_uniform(rng, 0.01, 100.0) if coin(rng, 0.25) else 1.0
     if shift == 0.0 and unit == 1.0:
         return mdp

@@ -59,8 +59,8 @@ def measure_prior(protocol: DepthProtocol, environment: str, planner: StoredPlan
         problems = sample_held_out(protocol.mdps_per_seed, seed)
         rng = generator("depth", seed)
         budget = sample_budget(rng, protocol.mdps_per_seed, *protocol.budget)
-        logits = plan(problems.statistics(rng, budget))
-        rows.append({"seed": seed, "score": problems.score([u.argmax(axis=1) for u in logits])})
+        outlooks = plan(problems.statistics(rng, budget), problems.told)
+        rows.append({"seed": seed, "score": problems.score([o.policy_logits.argmax(axis=1) for o in outlooks])})
     return rows
 
 

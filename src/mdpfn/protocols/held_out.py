@@ -14,6 +14,7 @@ from mdpfn.mdp import MDPBatch, TabularMDP
 from mdpfn.prior.paper import PriorConfig, sample_mdp
 from mdpfn.protocols.parallel import generator
 from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,11 @@ class HeldOut:
     mdps: Sequence[TabularMDP]
     optimal: Floats  # (n,)
     random: Floats  # (n,)
+
+    @property
+    def told(self) -> Told:
+        """What is known of these problems beforehand: their discounts."""
+        return Told.concatenate([Told.of(mdp.discount) for mdp in self.mdps])
 
     def score(self, policies: Sequence[Ints]) -> float:
         """(Σ V^π/ρ − Σ V_random/ρ) / (Σ V*/ρ − Σ V_random/ρ) over the MDPs: 0 for random, 1 for optimal policies.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from mdpfn.agents import AGENTS, OFFLINE_AGENTS, Agent, InContext
-from mdpfn.agents.in_context import Planner
+from mdpfn.agents.in_context import Exploration, Planner
 from mdpfn.mdp import TabularMDP
 
 IN_CONTEXT = "in-context"
@@ -21,14 +20,17 @@ class StoredPlanner:
 
     name: str
     weights_hash: str
+    exploration: Exploration  # what the model was made for
     load: Callable[[int | None], Planner]
 
 
 def stored_planner(weights: str) -> StoredPlanner:
     """The planner with these weights: the name of shipped ones, or a path."""
-    from mdpfn.weights import weights_hash  # late: it imports torch
+    from mdpfn.weights import load_model  # late: it imports torch
 
-    return StoredPlanner(Path(weights).name, weights_hash(weights)[:HASH_DIGITS], partial(_load, weights))
+    model = load_model(weights)
+    sha256 = str(model.card["sha256"])
+    return StoredPlanner(model.name, sha256[:HASH_DIGITS], model.exploration, partial(_load, weights))
 
 
 def _load(weights: str, depth: int | None) -> Planner:
@@ -63,7 +65,7 @@ class Method:
         """Makes agents for this MDP, of which they know the sizes, the discount and what they are `told`."""
         kind: Callable[..., Agent]
         if self.planner is not None:
-            kind = partial(InContext, planner=self.planner.load(self.depth))
+            kind = partial(InContext, planner=self.planner.load(self.depth), exploration=self.planner.exploration)
         else:
             kind = {**OFFLINE_AGENTS, **AGENTS}[self.name]
         return partial(kind, mdp.n_states, mdp.n_actions, discount=mdp.discount, **self.options, **told)

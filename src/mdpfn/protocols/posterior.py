@@ -66,7 +66,7 @@ def measure(protocol: PosteriorProtocol, prior: str, method: str, planner: Store
         problems = sample_held_out(protocol.mdps_per_seed, seed, protocol.prior(prior))
         z = problems.statistics(generator("posterior", seed), np.full(protocol.mdps_per_seed, visits))
         if method == IN_CONTEXT:
-            policies = [u.argmax(axis=1) for u in planner.load(None)(z)]
+            policies = [o.policy_logits.argmax(axis=1) for o in planner.load(None)(z, problems.told)]
         elif method == BAYES:
             model = TinyPosterior.sample(protocol.posterior_samples)
             policies = [model.best_policy(z, i) for i in range(len(z))]

@@ -31,7 +31,7 @@ class Examples:
         """The objective on these examples."""
         parameter = next(network.parameters())
         tokens = self.tokens.to(parameter.dtype, parameter.device)
-        return policy_loss(network(tokens, depth), self.target, tokens.n_states, tokens.n_actions)
+        return policy_loss(network(tokens, depth).policy_logits, self.target, tokens.n_states, tokens.n_actions)
 
 
 def sample_examples(rng: np.random.Generator, config: TrainingConfig, n_mdps: int) -> Examples:

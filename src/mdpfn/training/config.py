@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig
 from mdpfn.prior.paper import PriorConfig
+from mdpfn.prior.world import WorldConfig
+from mdpfn.training.lives import LifeConfig
+from mdpfn.training.objective import ObjectiveConfig
 
 T = TypeVar("T")
 
@@ -25,6 +28,9 @@ class TrainingConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     prior: PriorConfig = field(default_factory=PriorConfig)
     budget: tuple[float, float] = (0.1, 10.0)  # mean visits per pair
+    world: WorldConfig = field(default_factory=WorldConfig)  # the richer prior, where MDPs are lived in …
+    lives: LifeConfig | None = None  # … None: fresh MDPs of the paper's prior and fresh data in every step
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     target_temperature: float = 0.2  # τ of the target policy
     batch_size: int = 128  # MDPs per step, over all processes
     steps: int = 15_000
@@ -80,6 +86,25 @@ class TrainingConfig:
 CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
     {
         "paper": TrainingConfig(),
+        "mdpfn-1": TrainingConfig(
+            network=NetworkConfig(
+                width=64,
+                n_heads=4,
+                depth=6,
+                inputs="planned",
+                quantiles=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
+            ),
+            lives=LifeConfig(),
+            target_temperature=0.25,
+            steps=40_000,
+            optimizer="muon",
+            learning_rate=2e-3,
+            warmup_steps=300,
+            final_learning_rate=0.02,
+            average_decay=0.999,
+            min_depth=2,
+            max_depth=10,
+        ),
         "tiny": TrainingConfig(
             network=NetworkConfig(width=32, n_heads=4, depth=8, dropout=0.0),
             prior=PriorConfig(n_states=(2, 16)),
@@ -123,7 +148,9 @@ def from_dict(kind: type[T], values: object) -> T:
             raise MdpfnError(kind.__name__, f"given {name!r}", limit, "correct the name")
     converted = {}
     for name, value in values.items():
-        if dataclasses.is_dataclass(hints[name]):
-            value = from_dict(hints[name], value)
+        parts = [hints[name], *get_args(hints[name])]
+        nested = next((part for part in parts if isinstance(part, type) and dataclasses.is_dataclass(part)), None)
+        if nested is not None and not (value is None and type(None) in parts):
+            value = from_dict(nested, value)
         converted[name] = tuple(value) if isinstance(value, list) else value
     return kind(**converted)

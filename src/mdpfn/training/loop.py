@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields
@@ -18,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import PolicyNetwork
-from mdpfn.training.batches import sample_examples, shared_rng, step_rng, validate, validation_examples
+from mdpfn.training.batches import shared_rng, step_rng
 from mdpfn.training.checkpoint import Checkpoint, RunDirectory
 from mdpfn.training.config import TrainingConfig, from_dict
 from mdpfn.training.optimization import (
@@ -29,10 +30,10 @@ from mdpfn.training.optimization import (
     restore_optimizers,
 )
 from mdpfn.training.progress import Progress
+from mdpfn.training.sources import Metrics, make_source
 from mdpfn.version import __version__
 from mdpfn.weights import load_model, save_model
 
-Metrics = dict[str, float]
 FIRST_SNAPSHOT = 64  # models are kept after this many steps and at every doubling
 
 
@@ -53,6 +54,7 @@ class Trainer:
             self.network.load_state_dict(_starting_network(config).state_dict())
         self.optimizers = make_optimizers(self.network, config)
         self.average = MovingAverage(self.network, config.average_decay) if config.average_decay else None
+        self.source = make_source(config, config.batch_size // self.world_size, self.rank)
         self.step, self.seconds = 0, 0.0
         self.directory = RunDirectory(directory)
 
@@ -66,10 +68,16 @@ class Trainer:
         if (self.minutes is None) != (checkpoint.description["minutes"] is None):
             limit = f"the run began with {checkpoint.description['minutes']}"
             raise MdpfnError("minutes", self.minutes, limit, "limit it by time or by steps as then")
-        parts: dict[str, dict[str, torch.Tensor]] = {"network": {}, "optimizer": {}, "average": {}}
+        parts: defaultdict[str, dict[str, torch.Tensor]] = defaultdict(dict)
         for name, tensor in checkpoint.tensors.items():
             part, rest = name.split(".", 1)
             parts[part][rest] = tensor
+        if any(part.startswith("source") for part in parts):
+            n_sources = sum(part.startswith("source") for part in parts)
+            if n_sources != self.world_size:
+                limit = f"the run began with {n_sources}"
+                raise MdpfnError("the number of processes", self.world_size, limit, "start as many again")
+            self.source.restore(parts[f"source{self.rank}"])
         self.network.load_state_dict(parts["network"])
         restore_optimizers(self.optimizers, parts["optimizer"])
         if self.average is not None:
@@ -81,7 +89,6 @@ class Trainer:
         if self._largest(self.step) != [self.step]:
             limit = "every process must find the same checkpoint in it"
             raise MdpfnError("the run directory", repr(str(self.directory.path)), limit, "use one that all hosts share")
-        held_out = validation_examples(self.config) if self.rank == 0 else []
         if self.rank == 0:
             self.directory.truncate_metrics(self.step)
         forward: torch.nn.Module = DistributedDataParallel(self.network) if self.world_size > 1 else self.network
@@ -92,15 +99,17 @@ class Trainer:
                 metrics = self.step_once(forward)
                 self.seconds, stop = self._largest(time.monotonic() - began, stopped())
                 done = self.progress >= 1
+                saving = bool(done or stop or self.step % self.config.checkpoint_every == 0)
+                sources = self._gathered_sources() if saving else []
                 if self.rank == 0:
                     metrics["seconds"] = round(self.seconds, 2)
                     self.directory.append_metrics(self.step, metrics)
                     if done or self.step % self.config.validate_every == 0:
-                        validation = validate(self.averaged_network(), held_out)
+                        validation = self.source.validate(self.averaged_network())
                         self.directory.append_metrics(self.step, validation)
                         metrics |= validation
-                    if done or stop or self.step % self.config.checkpoint_every == 0:
-                        self.save()
+                    if saving:
+                        self.save(sources)
                     if self.step >= FIRST_SNAPSHOT and self.step.bit_count() == 1:
                         write_model(self, self.directory.snapshots / f"step-{self.step:09d}")
                     progress.update(self.step, self.progress, metrics)
@@ -116,14 +125,13 @@ class Trainer:
         """One gradient step on fresh MDPs; what was measured in it."""
         rng = step_rng(self.config, self.step, self.rank)
         torch.manual_seed(int(rng.integers(2**63)))  # dropout
-        examples = sample_examples(rng, self.config, self.config.batch_size // self.world_size)
         rate = self.config.learning_rate * learning_rate_factor(self.step, self.progress, self.config)
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-        loss = examples.loss(forward, self._depth())
-        loss.cross_entropy.backward()  # type: ignore[no-untyped-call]
+        loss, parts = self.source.loss(rng, forward, self._depth())
+        loss.backward()  # type: ignore[no-untyped-call]
         norm = float(torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip))
         if not norm < float("inf"):  # checkpoints stay good: this step never enters one
             limit = "training needs finite gradients"
@@ -133,8 +141,7 @@ class Trainer:
         self.step += 1
         if self.average is not None:
             self.average.update(self.network, self.step)
-        cross_entropy = float(loss.cross_entropy.detach())
-        return {"loss": cross_entropy, "kl": loss.kl, "learning_rate": rate, "gradient_norm": norm}
+        return {"loss": float(loss.detach()), **parts, "learning_rate": rate, "gradient_norm": norm}
 
     def _depth(self) -> int:
         """K of this step, the same on every process."""
@@ -149,12 +156,23 @@ class Trainer:
         network.load_state_dict(self.average.weights)
         return network
 
-    def save(self) -> None:
+    def _gathered_sources(self) -> list[dict[str, torch.Tensor]]:
+        """The state of every process's source, on the first process."""
+        mine = self.source.state()
+        if self.world_size == 1 or not mine:
+            return [mine]
+        gathered: list[Any] | None = [None] * self.world_size if self.rank == 0 else None
+        dist.gather_object(mine, gathered)
+        return gathered or []
+
+    def save(self, sources: list[dict[str, torch.Tensor]]) -> None:
         """Write a checkpoint."""
         tensors = {f"network.{n}": t for n, t in self.network.state_dict().items()}
         tensors |= {f"optimizer.{n}": t for n, t in optimizer_tensors(self.optimizers).items()}
         if self.average is not None:
             tensors |= {f"average.{n}": t for n, t in self.average.weights.items()}
+        for rank, source in enumerate(sources):
+            tensors |= {f"source{rank}.{n}": t for n, t in source.items()}
         description: dict[str, Any] = {"version": __version__, "config": self.config.to_dict()}
         description |= {"seconds": self.seconds, "minutes": self.minutes}
         self.directory.save(self.step, tensors, description)
@@ -203,7 +221,7 @@ def write_model(trainer: Trainer, directory: Path) -> None:
             "mdps": trainer.step * trainer.config.batch_size,
             "minutes": round(trainer.seconds / 60, 1),
             "processes": trainer.world_size,
-            **validate(network, validation_examples(trainer.config)),
+            **trainer.source.validate(network),
         },
     }
     save_model(directory, network, card)

@@ -1,4 +1,4 @@
-"""What training minimizes: cross-entropy to the Boltzmann-optimal policy of each sampled MDP (A.5)."""
+"""What training minimizes: the paper's cross-entropy to the optimal policy (A.5), lost return, quantiles of Q*."""
 
 from __future__ import annotations
 
@@ -8,12 +8,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mdpfn.arrays import Floats
-from mdpfn.exact import optimal_q_batch
+from mdpfn.arrays import Floats, Ints
+from mdpfn.checks import check_types
+from mdpfn.exact import Solution, optimal_q_batch
 from mdpfn.mdp import MDPBatch
 from mdpfn.solvers import boltzmann_policy
 
 TARGET_TOLERANCE = 1e-5  # of Q*/ρ: far below the target temperature, and half the sweeps of 1e-9
+LARGEST_PULL = 3.0  # of the return loss of one MDP on its policy: a cliff must not outweigh everything else
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """Weights of the parts of the objective where MDPs are lived in; the paper's has one part only."""
+
+    cross_entropy: float = 1.0
+    lost_return: float = 1.0
+    quantiles: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 def target_policy(batch: MDPBatch, temperature: float) -> Floats:
@@ -36,14 +50,43 @@ class Loss:
         return float(self.cross_entropy.detach()) - self.entropy
 
 
-def policy_loss(logits: Tensor, target: Floats, n_states: np.ndarray, n_actions: np.ndarray) -> Loss:
-    """−Σ_a π*_τ(a | s) log π_θ(a | s), averaged over all states of the batch (equation 3)."""
+def log_policy(logits: Tensor, n_states: Ints, n_actions: Ints) -> Tensor:
+    """(pairs,) log π_θ(a | s) of every pair."""
     width = int(n_actions.max())
     actions = np.repeat(n_actions, n_states)
     valid = torch.from_numpy(np.arange(width) < actions[:, None]).to(logits.device)
     rows = logits.new_full(valid.shape, -torch.inf).masked_scatter(valid, logits)
-    log_policy = rows.log_softmax(dim=1)[valid]
+    return rows.log_softmax(dim=1)[valid]
+
+
+def policy_loss(logits: Tensor, target: Floats, n_states: Ints, n_actions: Ints) -> Loss:
+    """−Σ_a π*_τ(a | s) log π_θ(a | s), averaged over all states of the batch (equation 3)."""
+    total_states = int(n_states.sum())
     weights = torch.from_numpy(target).to(logits)
-    cross_entropy = -(weights * log_policy).sum() / len(actions)
-    entropy = -float(np.sum(target * np.log(np.maximum(target, 1e-300)))) / len(actions)
+    cross_entropy = -(weights * log_policy(logits, n_states, n_actions)).sum() / total_states
+    entropy = -float(np.sum(target * np.log(np.maximum(target, 1e-300)))) / total_states
     return Loss(cross_entropy, entropy)
+
+
+def return_gradient(solution: Solution, reward: Floats, start: Floats, policy: Floats) -> tuple[Floats, float]:
+    """(S, A) d/dπ of the normalized score of a policy (S, A), and that score.
+
+    J(π) = μᵀ V^π has the gradient d^π(s) Q^π(s, a), where d^π = μᵀ (I − γ P_π)⁻¹; as rows of π sum to 1, any
+    V(s) may be taken off Q.
+    """
+    p_pi = np.einsum("sa,sat->st", policy, solution.transition)
+    resolvent = np.linalg.inv(np.eye(len(start)) - p_pi)
+    value = resolvent @ (policy * reward).sum(axis=1)
+    advantage = reward + solution.transition @ value - value[:, None]
+    gradient = (start @ resolvent)[:, None] * advantage / solution.gap
+    pull = np.abs(gradient).max(axis=1).sum()
+    return gradient * min(1.0, LARGEST_PULL / max(pull, 1e-12)), float(
+        start @ value - solution.random_value
+    ) / solution.gap
+
+
+def quantile_loss(quantiles: Tensor, target: Tensor, levels: tuple[float, ...]) -> Tensor:
+    """(pairs,) Σ_q ρ_q(y − y_q) with ρ_q(u) = max(q u, (q − 1) u) (Koenker and Bassett 1978)."""
+    error = target[:, None] - quantiles
+    level = torch.tensor(levels).to(error)
+    return torch.maximum(level * error, (level - 1) * error).sum(dim=1)

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
-from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import plan_logits
+from mdpfn.network.planning import outlooks
+from mdpfn.outlook import Outlook
 from mdpfn.statistics import StatisticsBatch
 from mdpfn.storage import DESCRIPTION, read_bundle, write_bundle
+from mdpfn.told import Told
 
 FORMAT = 1
 DEFAULT_WEIGHTS = "paper"
 SHIPPED = Path(__file__).parent
-Planner = Callable[[StatisticsBatch], list[Floats]]
+Planner = Callable[[StatisticsBatch, Told], list[Outlook]]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Model:
     name: str
     network: PolicyNetwork
     card: dict[str, Any]
+
+    @property
+    def exploration(self) -> Literal["softmax", "directed"]:
+        """How an agent with this model explores unless it is told otherwise: the paper's way with its inputs."""
+        return "softmax" if self.network.config.inputs == "plain" else "directed"
 
 
 def shipped_models() -> list[str]:
@@ -64,9 +70,9 @@ def build_model(directory: Path, tensors: Mapping[str, Tensor], card: dict[str, 
 
 
 def load_planner(name_or_path: str | Path, depth: int | None = None) -> Planner:
-    """A function from statistics to policy logits (S, A), one array per MDP."""
+    """A function from statistics, and what is known beforehand, to the outlook of every MDP."""
     network = load_model(name_or_path).network
-    return lambda statistics: plan_logits(network, statistics, depth=depth)
+    return lambda statistics, told: outlooks(network, statistics, told, depth=depth)
 
 
 def weights_hash(name_or_path: str | Path) -> str:

@@ -1,0 +1,203 @@
+"""What classical planners make of statistics: four exact solutions of the empirical model.
+
+All plan on P̂ and r̂. They differ in what they make of ignorance: as if, beside its N visits, every pair had been seen
+w more times to lead to something nobody has seen yet,
+
+    Q = (N (r̂ + γ P̂ V) + w · unseen) / (N + w).
+
+- *certain* takes the data at its word: w = 0. It never takes an action that was not tried in a state it knows; a
+  state it does not know is worth what states are worth on average.
+- *optimistic* believes that the unseen is heaven, worth as much as anything can be; so is a pair never visited.
+- *pessimistic* believes that it is hell, worth as little as anything can be.
+- *curious* is optimistic and earns nothing on the way: its values say how near the unseen is.
+
+Rewards are divided by their scale. Nothing follows a terminal state, whose value is 0 for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.layout import Layout
+from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
+
+N_ESTIMATES = 4
+CERTAIN, OPTIMISTIC, PESSIMISTIC, CURIOUS = range(N_ESTIMATES)
+UNSEEN_VISITS = 0.03  # w
+DENSE_ENTRIES = 2_000_000  # of one chunk of dense models, states · actions · states
+CHUNK = 16  # MDPs solved together, of similar sizes
+MAX_IMPROVEMENTS = 30  # of a policy; a handful is the rule
+IMPROVEMENT = 1e-9  # relative; less is rounding
+SWEEPS = 400  # where a model is too large to be solved exactly
+SWEEP_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Q and V of each planner, on tokens."""
+
+    q: Floats  # (visited, 4)
+    blank_q: Floats  # (B, 4) of a pair never visited, wherever it is
+    value: Floats  # (states, 4)
+
+    def q_table(self, z: StatisticsBatch, planner: int) -> Floats:
+        """(pairs,) Q of one planner for every pair of every MDP, MDP after MDP."""
+        n_pairs = z.n_states * z.n_actions
+        table = np.repeat(self.blank_q[:, planner], n_pairs)
+        table[offsets_of(n_pairs)[z.pair_mdp] + z.pair] = self.q[:, planner]
+        return table
+
+
+def estimate(z: StatisticsBatch, told: Told, layout: Layout) -> Estimates:
+    """The four solutions for every MDP of a batch, whose terminal states must look absorbing."""
+    model = _Model.of(z, told, layout)
+    value = np.zeros((len(layout.state_mdp), N_ESTIMATES))
+    n_active = np.bincount(layout.active_mdp, minlength=len(z))
+    entries = (n_active + 1) ** 2 * (z.n_actions + 1)
+    by_size = np.argsort(n_active, kind="stable")
+    small = by_size[entries[by_size] * min(CHUNK, len(z)) <= DENSE_ENTRIES]
+    for first in range(0, len(small), CHUNK):
+        _policy_iteration(z, layout, model, small[first : first + CHUNK], value)
+    large = np.setdiff1d(by_size, small)
+    if len(large):
+        _value_iteration(layout, model, np.isin(layout.state_mdp, large), value)
+    return Estimates(model.backup(value), value[layout.n_active :], value)
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """The empirical model of a batch on tokens, as each planner sees it."""
+
+    transition: csr_array  # (visited, states) P̂
+    reward: Floats  # (visited, 4) what a pair pays, the unseen included
+    discount: Floats  # (visited, 4) γ N / (N + w), 0 where a terminal state ends it all
+    extreme: Floats  # (B, 4) what the unseen is worth; the certain planner does not believe in it
+
+    @classmethod
+    def of(cls, z: StatisticsBatch, told: Told, layout: Layout) -> _Model:
+        extreme = _extremes(z, told)
+        unseen = UNSEEN_VISITS / (z.n_visits + UNSEEN_VISITS)[:, None] * (np.arange(N_ESTIMATES) != CERTAIN)
+        earned = z.normalized_reward[:, None] * (np.arange(N_ESTIMATES) != CURIOUS)
+        terminal = np.zeros(len(layout.state_mdp), dtype=bool)
+        terminal[layout.successor[z.n_terminated > 0]] = True
+        goes_on = ~terminal[layout.visited_state][:, None]
+        shape = (len(z.pair), len(layout.state_mdp))
+        return cls(
+            transition=csr_array((z.successor_probs, layout.successor, offsets_of(z.n_successors)), shape=shape),
+            reward=((1 - unseen) * earned + unseen * extreme[z.pair_mdp]) * goes_on,
+            discount=(1 - unseen) * told.discount[z.pair_mdp, None] * goes_on,
+            extreme=extreme,
+        )
+
+    def backup(self, value: Floats) -> Floats:
+        """(visited, 4) Q(s, a) of V (states, 4)."""
+        q: Floats = self.reward + self.discount * (self.transition @ value)
+        return q
+
+
+def _extremes(z: StatisticsBatch, told: Told) -> Floats:
+    """(B, 4) how much a pair can be worth at most and at least: the extreme reward for ever.
+
+    Where even the best reward is a loss, the best is to pay it once and be done; and the other way round.
+    """
+    horizon = 1 / (1 - told.discount)
+    high = np.where(np.isfinite(told.reward_high), told.reward_high / z.reward_scale, 1.0)
+    low = np.where(np.isfinite(told.reward_low), told.reward_low / z.reward_scale, -1.0)
+    best, worst = high * np.where(high > 0, horizon, 1), low * np.where(low < 0, horizon, 1)
+    return np.stack([np.zeros(len(z)), best, worst, horizon], axis=1)
+
+
+def _policy_iteration(z: StatisticsBatch, layout: Layout, model: _Model, mdps: Ints, value: Floats) -> None:
+    """Write the values of these MDPs, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
+    table = _Table.of(z, layout, model, mdps)
+    n_mdps, n, n_choices, _ = table.transition.shape
+    index_m, _, index_s = np.ogrid[:n_mdps, :N_ESTIMATES, :n]
+    flat = table.transition.reshape(n_mdps, n * n_choices, n)
+    policy = table.reward.argmax(axis=3)[..., None]
+    for _ in range(MAX_IMPROVEMENTS):
+        chosen = table.transition[index_m, index_s, policy[..., 0]]  # (MDP, planner, state, state)
+        chosen *= np.take_along_axis(table.discount, policy, axis=3)
+        v = np.linalg.solve(np.eye(n) - chosen, np.take_along_axis(table.reward, policy, axis=3))[..., 0]
+        future = np.matmul(flat, v.transpose(0, 2, 1)).reshape(n_mdps, n, n_choices, N_ESTIMATES)
+        q = table.reward + table.discount * future.transpose(0, 3, 1, 2)
+        held = np.take_along_axis(q, policy, axis=3)
+        better = q.max(axis=3, keepdims=True) > held + IMPROVEMENT * (1 + np.abs(held))
+        if not better.any():
+            break
+        policy = np.where(better, q.argmax(axis=3)[..., None], policy)
+    value[table.token] = v[table.token_mdp, :, table.token_place]
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Models of some MDPs, dense and padded: (MDP, state, choice, state).
+
+    The choices of a state are its actions and, last, what stands for all those never taken: to be worth what the
+    blank state is worth. The blank state comes after the active ones; places behind it are worth 0.
+    """
+
+    transition: Floats  # (MDP, state, choice, state) P̂
+    discount: Floats  # (MDP, planner, state, choice)
+    reward: Floats  # (MDP, planner, state, choice), −∞ where there is no such choice
+    token: Ints  # (n,) state tokens of these MDPs …
+    token_mdp: Ints  # (n,) … their MDP …
+    token_place: Ints  # (n,) … and their place in it
+
+    @classmethod
+    def of(cls, z: StatisticsBatch, layout: Layout, model: _Model, mdps: Ints) -> _Table:
+        n_active = np.bincount(layout.active_mdp, minlength=len(z))
+        place = np.append(np.arange(layout.n_active) - offsets_of(n_active)[layout.active_mdp], n_active)
+        blank = n_active[mdps]
+        member = np.full(len(z), -1)
+        member[mdps] = np.arange(len(mdps))
+        n, n_choices = int(blank.max()) + 1, int(z.n_actions[mdps].max()) + 1
+        transition = np.zeros((len(mdps), n, n_choices, n))
+        discount = np.zeros((len(mdps), N_ESTIMATES, n, n_choices))
+        reward = np.full((len(mdps), N_ESTIMATES, n, n_choices), -np.inf)
+
+        pairs = np.flatnonzero(member[z.pair_mdp] >= 0)
+        action = z.pair % z.n_actions[z.pair_mdp]
+        where_pair = member[z.pair_mdp[pairs]], slice(None), place[layout.visited_state[pairs]], action[pairs]
+        reward[where_pair], discount[where_pair] = model.reward[pairs], model.discount[pairs]
+        edges = np.flatnonzero((member[z.pair_mdp] >= 0)[z.transition_row])
+        row = z.transition_row[edges]
+        m, s, t = member[z.pair_mdp[row]], place[layout.visited_state[row]], place[layout.successor[edges]]
+        transition[m, s, action[row], t] = z.successor_probs[edges]
+
+        tokens = np.flatnonzero(member[layout.state_mdp] >= 0)
+        owner, where = member[layout.state_mdp[tokens]], place[tokens]
+        active = tokens < layout.n_active
+        is_open = np.flatnonzero(active & (layout.n_blank_actions[tokens] > 0))
+        reward[owner[is_open], OPTIMISTIC:, where[is_open], -1] = 0.0
+        discount[owner[is_open], OPTIMISTIC:, where[is_open], -1] = 1.0
+        transition[owner[is_open], where[is_open], -1, blank[owner[is_open]]] = 1.0
+        reward.transpose(0, 2, 3, 1)[np.arange(n) > blank[:, None], -1] = 0.0
+        each = np.arange(len(mdps))
+        reward[each, :, blank, -1] = model.extreme[mdps]
+        discount[each, CERTAIN, blank, -1] = 1.0
+        mine, home = owner[active], where[active]
+        transition[mine, blank[mine], -1, home] = 1 / blank[mine]
+        return cls(transition, discount, reward, tokens, owner, where)
+
+
+def _value_iteration(layout: Layout, model: _Model, mine: Bools, value: Floats) -> None:
+    """Write the values of these state tokens, by sweeps."""
+    n_active, mdp = layout.n_active, layout.active_mdp
+    first_row = np.searchsorted(layout.visited_state, np.arange(n_active))
+    is_open = (layout.n_blank_actions[:n_active] > 0)[:, None] & (np.arange(N_ESTIMATES) != CERTAIN)
+    n_known = np.bincount(mdp, minlength=len(model.extreme))
+    swept = np.concatenate([np.zeros((n_active, N_ESTIMATES)), model.extreme])
+    for _ in range(SWEEPS):
+        best = np.maximum.reduceat(model.backup(swept), first_row)
+        known = np.where(is_open, np.maximum(best, swept[n_active + mdp]), best)
+        change = np.abs(known - swept[:n_active]).max()
+        swept[:n_active] = known
+        swept[n_active:, CERTAIN] = np.bincount(mdp, known[:, CERTAIN], len(n_known)) / np.maximum(n_known, 1)
+        if change < SWEEP_TOLERANCE:
+            break
+    value[mine] = swept[mine]

@@ -1,0 +1,60 @@
+"""Which tokens a batch of statistics has: visited pairs, the states they belong to, and one blank state per MDP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.arrays import Ints, offsets_of
+from mdpfn.statistics import StatisticsBatch
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """State tokens are the *active* states (some pair visited), sorted, then one *blank* state per MDP.
+
+    The blank state of an MDP stands for all its states none of whose pairs was visited, if there are any.
+    """
+
+    active: Ints  # (active,) id of each active state, within its MDP
+    active_mdp: Ints  # (active,)
+    state_mdp: Ints  # (states,) MDP of each state token
+    visited_state: Ints  # (visited,) state token of each visited pair
+    successor: Ints  # (observed,) state token of each observed successor
+    n_blank_actions: Ints  # (states,) actions of a state token that were never taken
+    n_blank_states: Ints  # (B,) states that the blank token stands for
+
+    @classmethod
+    def of(cls, z: StatisticsBatch) -> Layout:
+        """The layout of these statistics."""
+        n_mdps, state_start = len(z), offsets_of(z.n_states)
+        state = state_start[z.pair_mdp] + z.pair // z.n_actions[z.pair_mdp]
+        active, visited_state = np.unique(state, return_inverse=True)
+        active_mdp = np.searchsorted(state_start, active, side="right") - 1
+        state_mdp = np.concatenate([active_mdp, np.arange(n_mdps)])
+        successor = _token(state_start[z.pair_mdp[z.transition_row]] + z.successor, active)
+        is_blank = successor < 0
+        successor[is_blank] = len(active) + z.pair_mdp[z.transition_row[is_blank]]
+        return cls(
+            active=active - state_start[active_mdp],
+            active_mdp=active_mdp,
+            state_mdp=state_mdp,
+            visited_state=visited_state,
+            successor=successor,
+            n_blank_actions=z.n_actions[state_mdp] - np.bincount(visited_state, minlength=len(state_mdp)),
+            n_blank_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
+        )
+
+    @property
+    def n_active(self) -> int:
+        """Active states of all MDPs together: the token of the first blank state."""
+        return len(self.active)
+
+
+def _token(state: Ints, active: Ints) -> Ints:
+    """(n,) position of each state among the sorted `active` ones, −1 where it is not one of them."""
+    if len(active) == 0:
+        return np.full(len(state), -1)
+    position = np.minimum(np.searchsorted(active, state), len(active) - 1)
+    return np.where(active[position] == state, position, -1)

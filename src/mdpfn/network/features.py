@@ -1,0 +1,102 @@
+"""What the network is shown of every pair and every state.
+
+Features of a pair that was never visited must not depend on its state: one token stands for all of them. What
+differs from state to state, such as the advantage of such a pair, is a feature of the row the policy is read from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.estimates import N_ESTIMATES, Estimates
+from mdpfn.layout import Layout
+from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
+
+N_KNOWN = 8  # numbers about a whole problem
+PLAIN = (2, 0, 0)  # how many features a pair, a state and a row of the readout have in the paper …
+PLANNED = (2 + 2 * N_ESTIMATES + N_KNOWN, 2 * N_ESTIMATES + 2, 3 * N_ESTIMATES + 1)  # … and with plans
+VALUE_SKIP = 0  # the row feature that is the certainty-equivalent value …
+# … and those that are its advantages or say that a pair was never tried, with the logit they make.
+POLICY_SKIP = {N_ESTIMATES: 1.0, 2 * N_ESTIMATES: 2.0, 3 * N_ESTIMATES: -4.0}
+ADVANTAGE_UNIT = 0.05  # of the reward scale: below it advantages are told apart linearly, above it by orders
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Visited pairs in the order of the statistics, then what is never visited."""
+
+    pair: Floats  # (visited + B, ·), the blank pairs last
+    state: Floats  # (states, ·)
+    row: Floats  # (visited + states, ·): of a visited pair, or of a blank action of each state token
+
+
+def plain_features(z: StatisticsBatch, layout: Layout) -> Features:
+    """The paper's: log(1 + N) and normalized r̂ of every pair, both 0 where it was never visited (A.3)."""
+    n_visited, n_states = len(z.pair), len(layout.state_mdp)
+    pair = np.zeros((n_visited + len(z), 2))
+    pair[:n_visited] = np.stack([np.log1p(z.n_visits), z.normalized_reward], axis=1)
+    return Features(pair, np.zeros((n_states, 0)), np.zeros((n_visited + n_states, 0)))
+
+
+def planned_features(z: StatisticsBatch, layout: Layout, told: Told, estimates: Estimates) -> Features:
+    """The paper's, and what classical planners make of the same statistics, which the network only has to correct.
+
+    Values are those of rewards divided by their scale; asinh lets them range over orders of magnitude.
+    """
+    shrink = (1 - told.discount)[:, None]
+    known = _known(z, told)
+    blank = np.arange(len(z))
+    pair_mdp = np.concatenate([z.pair_mdp, blank])
+    q = np.concatenate([estimates.q, estimates.blank_q])
+    pair = np.concatenate(
+        [plain_features(z, layout).pair, np.arcsinh(q), shrink[pair_mdp] * q, known[pair_mdp]], axis=1
+    )
+
+    mdp = layout.state_mdp
+    is_blank = np.zeros(len(mdp))
+    is_blank[layout.n_active :] = 1.0
+    open_actions = layout.n_blank_actions / z.n_actions[mdp]
+    value = estimates.value
+    state = np.concatenate([np.arcsinh(value), shrink[mdp] * value, open_actions[:, None], is_blank[:, None]], axis=1)
+    return Features(pair, state, _row_features(z, layout, estimates))
+
+
+def _row_features(z: StatisticsBatch, layout: Layout, estimates: Estimates) -> Floats:
+    """asinh Q, asinh of the advantage, the advantage as a part of the largest one of its MDP, whether it is blank."""
+    n_visited = len(z.pair)
+    state = np.concatenate([layout.visited_state, np.arange(len(layout.state_mdp))])
+    mdp, value = layout.state_mdp[state], estimates.value[state]
+    q = np.concatenate([estimates.q, np.minimum(estimates.blank_q[layout.state_mdp], estimates.value)])
+    advantage = np.minimum(q - value, 0.0)  # above 0 by rounding only
+    largest = np.zeros((len(z), N_ESTIMATES))
+    np.maximum.at(largest, mdp[:n_visited], -advantage[:n_visited])
+    relative = np.maximum(advantage / np.maximum(largest[mdp], 1e-9), -2.0)
+    blank = np.arange(len(state)) >= n_visited
+    return np.concatenate([np.arcsinh(q), np.arcsinh(advantage / ADVANTAGE_UNIT), relative, blank[:, None]], axis=1)
+
+
+def _known(z: StatisticsBatch, told: Told) -> Floats:
+    """(B, N_KNOWN) about each problem: horizon, reward range, sizes, how much of it was seen."""
+    has_range = np.isfinite(told.reward_high)
+    low = np.where(has_range, told.reward_low, 0.0) / z.reward_scale
+    high = np.where(has_range, told.reward_high, 0.0) / z.reward_scale
+    n_pairs = z.n_states * z.n_actions
+    visited = np.bincount(z.pair_mdp, minlength=len(z))
+    visits = np.bincount(z.pair_mdp, weights=z.n_visits, minlength=len(z))
+    return np.stack(
+        [
+            np.log10(1 / (1 - told.discount)) - 1,
+            has_range,
+            low,
+            high,
+            np.log(z.n_states) / 4,
+            np.log(z.n_actions) / 2,
+            visited / n_pairs,
+            np.log1p(visits / n_pairs),
+        ],
+        axis=1,
+    ).astype(np.float64)

@@ -1,0 +1,14 @@
+"""What a planner answers about one problem."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mdpfn.arrays import Floats
+
+
+class Outlook(NamedTuple):
+    """A policy, and how much a pair may be worth under the best policy there is."""
+
+    policy_logits: Floats  # (S, A) u(s, a); only differences within a row mean something
+    q_quantiles: Floats | None = None  # (S, A, levels) quantiles of Q*(s, a) in rising order, in units of reward

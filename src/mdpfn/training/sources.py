@@ -1,0 +1,98 @@
+"""Where training gets its examples from: fresh MDPs in every step, as in the paper, or lives that go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor, nn
+
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.prior.world import sample_world
+from mdpfn.training.batches import VALIDATION_STEP, sample_examples, validate, validation_examples
+from mdpfn.training.config import TrainingConfig
+from mdpfn.training.lived_validation import held_out_meetings, validate_meetings
+from mdpfn.training.pool import Pool
+
+Metrics = dict[str, float]
+
+
+class Source(Protocol):
+    """A supply of examples for one process."""
+
+    def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int) -> tuple[Tensor, Metrics]:
+        """The objective on the next examples, and what is worth looking at."""
+
+    def validate(self, network: PolicyNetwork) -> Metrics:
+        """How the network does on held-out MDPs, always the same."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint must hold."""
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Take over the state of a checkpoint."""
+
+
+class FreshExamples:
+    """New MDPs and new data in every step (A.5). It has no state."""
+
+    def __init__(self, config: TrainingConfig, n_mdps: int) -> None:
+        self.config, self.n_mdps = config, n_mdps
+        self.held_out = validation_examples(config)
+
+    def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int) -> tuple[Tensor, Metrics]:
+        """Cross-entropy on fresh MDPs."""
+        loss = sample_examples(rng, self.config, self.n_mdps).loss(forward, depth)
+        return loss.cross_entropy, {"kl": loss.kl}
+
+    def validate(self, network: PolicyNetwork) -> Metrics:
+        """Loss and KL on held-out MDPs."""
+        return validate(network, self.held_out)
+
+    def state(self) -> dict[str, Tensor]:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Nothing to do."""
+
+
+class LivedExamples:
+    """Lives of a pool: each is met as many times as it has episodes, with more data each time."""
+
+    def __init__(self, config: TrainingConfig, n_mdps: int, rank: int) -> None:
+        assert config.lives is not None
+        self.config, self.n_mdps = config, n_mdps
+        sampler = partial(sample_world, config=config.world)
+        self.pool = Pool(config.lives, sampler, [config.seed, rank])
+        self.held_out = held_out_meetings(
+            config.lives, sampler, [config.seed, VALIDATION_STEP], config.validation_mdps, config.target_temperature
+        )
+
+    def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int) -> tuple[Tensor, Metrics]:
+        """The objective on some lives, which then go on for an episode."""
+        meeting = self.pool.meet(rng, self.n_mdps, self.config.target_temperature)
+        parameter = next(forward.parameters())
+        answer = forward(meeting.tokens.to(parameter.dtype, parameter.device), depth)
+        loss, parts, policy = meeting.loss(answer, self.config.network.quantiles, self.config.objective)
+        self.pool.go_on(rng, meeting, policy)
+        return loss, parts
+
+    def validate(self, network: PolicyNetwork) -> Metrics:
+        """Scores, losses and the coverage of quantiles on held-out lives."""
+        return validate_meetings(network, self.held_out, self.config.objective)
+
+    def state(self) -> dict[str, Tensor]:
+        """The lives as old as they are."""
+        return self.pool.state()
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on with the lives of a checkpoint."""
+        self.pool.restore(dict(state))
+
+
+def make_source(config: TrainingConfig, n_mdps: int, rank: int) -> Source:
+    """The source that a configuration asks for, `n_mdps` at a time."""
+    return FreshExamples(config, n_mdps) if config.lives is None else LivedExamples(config, n_mdps, rank)
