@@ -29,9 +29,7 @@ def main(json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None) -
     torch.manual_seed(0)
     network = PolicyNetwork(NetworkConfig(dropout=0.0)).eval()
     histories = {size: random_history(size) for size in SIZES}
-    seconds = {
-        size: best_of(9, lambda h=h: outlooks(network, h.batch(), depth=DEPTH)) for size, h in histories.items()
-    }
+    seconds = {size: best_of(9, lambda h=h: outlooks(network, h.batch(), depth=DEPTH)) for size, h in histories.items()}
     naive_seconds = best_of(2, lambda: naive_plan(network, histories[500]))
     large = [seconds[size] for size in SIZES if size >= 500]
     figures = {

@@ -1,30 +1,56 @@
-"""Directed exploration: go where something unseen is near, and on the way there to where rewards are."""
+"""Directed exploration: go where something unseen is near, and between times to where rewards are."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from mdpfn.absorbing import with_absorbing
 from mdpfn.agents.base import Transition
+from mdpfn.agents.policies import softmax
 from mdpfn.arrays import Floats
-from mdpfn.estimates import CURIOUS, OPTIMISTIC, estimate
+from mdpfn.estimates import CURIOUS, N_ESTIMATES, OPTIMISTIC, estimate
 from mdpfn.layout import Layout
 from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
 TIE = 1e-3  # of the reward scale: values closer than this are equally good
+WITHIN_REACH = 0.1  # curiosity ends where it is worth less than this part of heaven
+TABLE_TEMPERATURE = 0.3  # of the range of values in a state
 STATES_PER_STEP = 25  # the plan of a large problem must serve for more than one step
+
+
+def explorers_values(z: StatisticsBatch, told: Told) -> Floats:
+    """(S, A, planners) what each planner of `mdpfn.estimates` thinks of every pair of one MDP."""
+    known = with_absorbing(z)
+    estimates = estimate(known, told, Layout.of(known))
+    n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
+    tables = [estimates.q_table(known, planner) for planner in range(N_ESTIMATES)]
+    return np.stack(tables, axis=1).reshape(-1, n_actions, N_ESTIMATES)[:n_states]
+
+
+def exploring_table(z: StatisticsBatch, told: Told) -> Floats:
+    """(S, A) a policy to gather data by for an episode or more, without a plan in between: curious and random.
+
+    π(a | s) = softmax_a(Q(s, a) / (τ · range of Q in s)): held fixed, the best action alone could hit the same wall
+    again and again.
+    """
+    q = explorers_values(z, told)[:, :, CURIOUS]
+    spread = np.ptp(q, axis=1, keepdims=True)
+    return softmax(q / (TABLE_TEMPERATURE * np.where(spread > 0, spread, 1.0)))
 
 
 class DirectedExplorer:
     """Acts greedily for the optimistic planner and, every second episode, for the curious one (`mdpfn.estimates`).
 
-    Optimism alone is content with crumbs: a loop that pays the largest reward seen so far is as good as heaven.
+    Optimism alone is content with crumbs: a loop that pays the largest reward seen so far is as good as heaven. The
+    curious planner leads away from them, as long as anything unseen is within reach.
     """
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics = statistics
         self.episode = 0
         z = statistics.batch()
-        self._visits: dict[int, float] = dict(zip(z.pair.tolist(), z.n_visits.tolist(), strict=True))
+        self._visits: dict[int, int] = dict(zip(z.pair.tolist(), z.n_visits.astype(np.int64).tolist(), strict=True))
         self._seen = set(zip(z.pair[z.transition_row].tolist(), z.successor.tolist(), strict=True))
         self._scale = statistics.reward_scale
         self._steps_since_plan = 0
@@ -37,14 +63,12 @@ class DirectedExplorer:
         """Go on where another explorer of the same statistics was."""
         self.episode, self._steps_since_plan = episode, steps_since_plan
 
-    def policy(self, z: StatisticsBatch, told: Told) -> Floats:
-        """(S, A) equal probability on the best actions of each state."""
+    def policy(self, state: int, z: StatisticsBatch, told: Told) -> Floats:
+        """(S, A) equal probability on the best actions of each state, as things look from `state`."""
         self._steps_since_plan = 0
-        known = with_absorbing(z)
-        estimates = estimate(known, told, Layout.of(known))
-        n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
-        table = estimates.q_table(known, CURIOUS if self.episode % 2 else OPTIMISTIC)
-        q = table.reshape(-1, n_actions)[:n_states]
+        values = explorers_values(z, told)
+        reach = values[state, :, CURIOUS].max() * (1 - told.discount[0])
+        q = values[:, :, CURIOUS if self.episode % 2 and reach > WITHIN_REACH else OPTIMISTIC]
         best = q >= q.max(axis=1, keepdims=True) - TIE
         policy: Floats = best / best.sum(axis=1, keepdims=True)
         return policy
@@ -54,7 +78,7 @@ class DirectedExplorer:
         self._steps_since_plan += 1
         pair = transition.state * self.statistics.n_actions + transition.action
         visits = self._visits[pair] = self._visits.get(pair, 0) + 1
-        news = visits.is_integer() and not int(visits) & (int(visits) - 1)
+        news = not visits & (visits - 1)
         if (pair, transition.next_state) not in self._seen:
             self._seen.add((pair, transition.next_state))
             news = True

@@ -59,7 +59,7 @@ class InContext(Agent):
     def act(self, state: int) -> int:
         """An action of this episode's policy."""
         if self.acting_policy is None:
-            self.acting_policy, self.steps_since_plan = self._choose_policy(), 0
+            self.acting_policy, self.steps_since_plan = self._choose_policy(state), 0
             self._sampler = None
         if self._sampler is None:
             self._sampler = ActionSampler(self.acting_policy, self.rng)
@@ -67,10 +67,10 @@ class InContext(Agent):
             return int(self.rng.integers(self.n_actions))
         return self._sampler(state)
 
-    def _choose_policy(self) -> Floats:
-        """(S, A) what to act by from now on."""
+    def _choose_policy(self, state: int) -> Floats:
+        """(S, A) what to act by from now on, in `state`."""
         if self.explorer is not None:
-            return self.explorer.policy(self.context(), self.told())
+            return self.explorer.policy(state, self.context(), self.told())
         return softmax(self.outlook().policy_logits / self.acting_temperature)
 
     def observe(self, transition: Transition) -> None:

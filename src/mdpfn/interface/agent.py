@@ -251,18 +251,26 @@ class Agent:
                 raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
             options = Options(discount, reward_range, risk=risk)
             learner = self._learner(statistics, options, np.random.default_rng(0), planner)
-            return self._plan_of(learner.outlook(), options.risk)
+            return self._plan_of(learner, learner.outlook(), options.risk)
         context, learner = self.context, self.context.learner
         outlook = learner.outlook() if depth is None else planner(learner.context(), learner.told())[0]
         risk = context.options.risk if risk is None else risk
         if context.plan is None or context.plan.policy_logits is not outlook.policy_logits or context.plan.risk != risk:
             context.plan = replace(
-                self._plan_of(outlook, risk), state_codec=context.names.states, action_codec=context.names.actions
+                self._plan_of(learner, outlook, risk),
+                state_codec=context.names.states,
+                action_codec=context.names.actions,
             )
         return context.plan
 
-    def _plan_of(self, outlook: Outlook, risk: float | None) -> Plan:
-        plan = Plan(outlook.policy_logits, outlook.q_quantiles, self.model.network.config.quantiles, risk)
+    def _plan_of(self, learner: InContext, outlook: Outlook, risk: float | None) -> Plan:
+        plan = Plan(
+            outlook.policy_logits,
+            outlook.q_quantiles,
+            self.model.network.config.quantiles,
+            risk,
+            planned_from=(learner.context(), learner.told()),
+        )
         if risk is not None:
             plan.q_at(risk)  # refuses a risk that these weights cannot tell, before anybody relies on it
         return plan

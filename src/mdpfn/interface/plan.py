@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,11 +10,13 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
+from mdpfn.agents.directed import exploring_table
 from mdpfn.agents.policies import best_actions, softmax
 from mdpfn.arrays import Floats, Ints
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec
-from mdpfn.statistics import Statistics
+from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.told import Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,7 @@ class Plan:
     q_quantiles: Floats | None = None  # (S, A, levels) of Q*(s, a); None where the weights have none
     quantile_levels: tuple[float, ...] = ()
     risk: float | None = None  # the quantile that `greedy` goes by; None: it goes by the policy
+    planned_from: tuple[StatisticsBatch, Told] | None = field(default=None, repr=False)
     state_codec: Codec | None = None
     action_codec: Codec | None = None
 
@@ -54,6 +57,12 @@ class Plan:
         share = (level - levels[below]) / (levels[above] - levels[below]) if above > below else 0.0
         q: Floats = (1 - share) * self.q_quantiles[..., below] + share * self.q_quantiles[..., above]
         return q
+
+    @cached_property
+    def exploration(self) -> Floats:
+        """(S, A) a policy to gather more data by, if `act` and `observe` cannot be used: it leads to the unseen."""
+        assert self.planned_from is not None
+        return exploring_table(*self.planned_from)
 
     @cached_property
     def states(self) -> list[Any]:
