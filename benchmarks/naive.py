@@ -34,10 +34,29 @@ def naive_forward(
     network: PolicyNetwork, z: Tensor, state_mask: Tensor, action_mask: Tensor, depth: int, beta: float = 1.0
 ) -> Tensor:
     """(B, S, A) policy logits, −1e9 at padded actions."""
+    u = naive_outputs(network, z, state_mask, action_mask, depth, beta)[..., 0]
+    return u.masked_fill(~action_mask[:, None, :], -1e9)
+
+
+def naive_outputs(
+    network: PolicyNetwork,
+    z: Tensor,
+    state_mask: Tensor,
+    action_mask: Tensor,
+    depth: int,
+    beta: float = 1.0,
+    plans: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> Tensor:
+    """(B, S, A, outputs) of the head, anything at padded actions.
+
+    `plans` is what a planned network reads beside Z: of pairs (B, S, A, ·), of states (B, S, ·), and what the head
+    reads of pairs (B, S, A, ·).
+    """
     batch, n_states, n_actions, _ = z.shape
+    of_pair, of_state, of_row = plans or (z[..., :0], z[:, :, 0, :0], z[..., :0])
     width, heads = network.config.width, network.config.n_heads
     valid = (state_mask[:, :, None] & action_mask[:, None, :])[..., None]
-    features, p_hat = z[..., :2], z[..., 2:]
+    features, p_hat = torch.cat([z[..., :2], of_pair], -1), z[..., 2:]
     real_actions = action_mask.sum(1).to(z.dtype)[:, None, None]
 
     def mean_over_actions(x: Tensor) -> Tensor:
@@ -45,7 +64,7 @@ def naive_forward(
 
     e = network.encoder(features) * valid
     h_sa = e
-    h_s = network.state_init(mean_over_actions(e)) * state_mask[..., None]
+    h_s = network.state_init(torch.cat([mean_over_actions(e), of_state], -1)) * state_mask[..., None]
     log_p = torch.where(p_hat > 0, p_hat.clamp_min(1e-300 if z.dtype == torch.float64 else 1e-38).log(), -math.inf)
     log_p = torch.where(valid, log_p, 0.0)  # padded rows: anything finite
     log_p = log_p.masked_fill(~state_mask[:, None, None, :], -math.inf)
@@ -59,6 +78,6 @@ def naive_forward(
         h_sa = network.pair_norm(h_sa + network.pair_update(torch.cat([h_sa, m, e], -1))) * valid
         h_s = network.state_norm(h_s + network.state_update(torch.cat([h_s, mean_over_actions(h_sa)], -1)))
         h_s = h_s * state_mask[..., None]
-    of_state = h_s[:, :, None, :].expand(-1, -1, n_actions, -1)
-    u = network.head(torch.cat([of_state, h_sa, e], -1)).squeeze(-1)
-    return u.masked_fill(~action_mask[:, None, :], -1e9)
+    h_of_pair = h_s[:, :, None, :].expand(-1, -1, n_actions, -1)
+    out: Tensor = network.head(torch.cat([h_of_pair, h_sa, e, of_row], -1))
+    return out if network.skip is None else out + network.skip(of_row)

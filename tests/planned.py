@@ -1,0 +1,124 @@
+"""Help for the tests of planned networks: statistics with terminations, dense oracles, small models."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import cache
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from mdpfn.arrays import Floats
+from mdpfn.estimates import CERTAIN, CURIOUS, OPTIMISTIC, PESSIMISTIC, UNSEEN_VISITS
+from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.told import Told
+from mdpfn.weights import Model
+from tests.strategies import seeds
+
+LEVELS = (0.05, 0.25, 0.5, 0.9, 0.95)
+Problem = tuple[StatisticsBatch, Told]
+
+
+@cache
+def planned_model() -> Model:
+    """Untrained: it says what the certainty-equivalent planner says."""
+    torch.manual_seed(0)
+    config = NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.0, inputs="planned", quantiles=LEVELS)
+    return Model("planned", PolicyNetwork(config).eval(), {"format": 1, "network": asdict(config), "sha256": ""})
+
+
+@cache
+def random_network() -> PolicyNetwork:
+    """In float64, with weights large enough that every input matters to every output."""
+    torch.manual_seed(1)
+    config = NetworkConfig(width=16, n_heads=4, depth=3, dropout=0.0, inputs="planned", quantiles=LEVELS)
+    network = PolicyNetwork(config).double().eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn_like(parameter) * (0.25 if parameter.ndim == 2 else 0.3))
+    return network
+
+
+@st.composite
+def histories(draw: st.DrawFn, max_states: int = 7, max_actions: int = 4) -> Statistics:
+    """Nothing, little or much observed; some states never seen, some end episodes, always or now and then."""
+    n_states, n_actions = draw(st.integers(1, max_states)), draw(st.integers(1, max_actions))
+    rng = np.random.default_rng(draw(seeds))
+    ending = rng.random(n_states) * draw(st.sampled_from([0, 0, 1])) > 0.6
+    always = draw(st.booleans())
+    n_seen = int(rng.integers(1, n_states + 1))
+    result = Statistics(n_states, n_actions)
+    state = int(rng.integers(n_seen))
+    for _ in range(draw(st.sampled_from([0, 1, 5, 20, 80]))):
+        action, successor = int(rng.integers(n_actions)), int(rng.integers(n_seen))
+        over = bool(ending[successor] and (always or rng.random() < 0.5))
+        result.update(state, action, float(np.round(rng.normal(), 2)), successor, over)
+        state = int(rng.integers(n_seen)) if over else successor
+    return result
+
+
+@st.composite
+def problems(draw: st.DrawFn, discounts: tuple[float, ...] = (0.0, 0.5, 0.9, 0.97)) -> Problem:
+    """Statistics and what is told: any discount, a range of rewards or none."""
+    statistics = draw(histories())
+    z = statistics.batch()
+    low, high = (statistics.reward_min, statistics.reward_max) if len(z.pair) else (-1.0, 1.0)
+    kind = draw(st.sampled_from(["none", "tight", "loose", "above", "below"]))
+    discount = draw(st.sampled_from(discounts))
+    if kind == "none" or low == high == 0:
+        return z, Told.of(discount)
+    if kind in ("above", "below"):  # all rewards are gains, or all are losses
+        shift = 0.5 - low if kind == "above" else -0.5 - high
+        z = replace(z, reward_sum=z.reward_sum + shift * z.n_visits)
+        low, high = low + shift, high + shift
+    elif kind == "loose":
+        low, high = low - 1, high + 2
+    return replace(z, reward_scale=np.array([max(abs(low), abs(high))])), Told.of(discount, (low, high))
+
+
+def slow_estimates(known: StatisticsBatch, told: Told) -> tuple[Floats, Floats, Floats]:
+    """Q (S, A, 4), V (S, 4) and what a state never left is worth (4,), of one MDP, by sweeps over every pair.
+
+    Straight from the equations in `mdpfn.estimates`, without tokens and without sparse matrices.
+    """
+    n_states, n_actions = int(known.n_states[0]), int(known.n_actions[0])
+    count = np.zeros((n_states, n_actions, n_states))
+    reward = np.zeros((n_states, n_actions))
+    terminal = np.zeros(n_states, dtype=bool)
+    edge = 0
+    for pair, total, n in zip(known.pair, known.reward_sum, known.n_successors, strict=True):
+        state, action = divmod(int(pair), n_actions)
+        for successor, times, ended in zip(
+            known.successor[edge : edge + n], known.transition_count[edge : edge + n],
+            known.n_terminated[edge : edge + n], strict=True,
+        ):  # fmt: skip
+            count[state, action, successor] = times
+            terminal[successor] |= ended > 0
+        reward[state, action] = total / count[state, action].sum() / known.reward_scale[0]
+        edge += n
+    visits = count.sum(axis=2)
+    rows = count / np.maximum(visits, 1)[:, :, None]
+    tried, active = visits > 0, (visits > 0).any(axis=1)
+
+    gamma = float(told.discount[0])
+    high, low = told.reward_high[0] / known.reward_scale[0], told.reward_low[0] / known.reward_scale[0]
+    high, low = 1.0 if np.isinf(high) else high, -1.0 if np.isinf(low) else low
+    unseen = np.zeros(4)  # the certain planner's own is the mean of what it knows
+    unseen[OPTIMISTIC] = high / (1 - gamma) if high > 0 else high
+    unseen[PESSIMISTIC] = low / (1 - gamma) if low < 0 else low
+    unseen[CURIOUS] = 1 / (1 - gamma)
+    earned = reward[:, :, None] * (np.arange(4) != CURIOUS)
+    w = UNSEEN_VISITS * (np.arange(4) != CERTAIN)
+    weight = visits[:, :, None] / np.where(tried[:, :, None], visits[:, :, None] + w, 1)
+    goes_on = ~terminal[:, None, None]
+    allowed = tried[:, :, None] | (np.arange(4) != CERTAIN)
+    value, change = np.zeros((n_states, 4)), np.inf
+    while change > 1e-11:
+        unseen[CERTAIN] = value[active, CERTAIN].sum() / max(active.sum(), 1)
+        q = (weight * (earned + gamma * (rows @ value)) + (1 - weight) * unseen) * goes_on
+        best = np.where(allowed, q, -np.inf).max(axis=1)
+        new = np.where(active[:, None], best, unseen)
+        change, value = np.abs(new - value).max(), new
+    return q, value, unseen

@@ -1,0 +1,144 @@
+"""The four plans the network reads equal their equations, however they are computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mdpfn import estimates as module
+from mdpfn.absorbing import with_absorbing
+from mdpfn.estimates import CERTAIN, CURIOUS, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, Estimates, estimate
+from mdpfn.layout import Layout
+from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.told import Told
+from tests.planned import Problem, histories, problems, slow_estimates
+
+TOLERANCE = 1e-7
+
+
+def joined(parts: list[Problem]) -> tuple[StatisticsBatch, Told, Layout]:
+    known = with_absorbing(StatisticsBatch.concatenate([z for z, _ in parts]))
+    return known, Told.concatenate([told for _, told in parts]), Layout.of(known)
+
+
+def tables(found: Estimates, known: StatisticsBatch) -> list[np.ndarray]:
+    """(S, A, 4) Q of every MDP."""
+    flat = np.stack([found.q_table(known, planner) for planner in range(N_ESTIMATES)], axis=1)
+    parts = np.split(flat, np.cumsum(known.n_states * known.n_actions)[:-1])
+    return [q.reshape(s, a, N_ESTIMATES) for q, s, a in zip(parts, known.n_states, known.n_actions, strict=True)]
+
+
+def check_against_the_oracle(parts: list[Problem]) -> None:
+    known, told, layout = joined(parts)
+    found = estimate(known, told, layout)
+    for mdp, ((z, mine), q) in enumerate(zip(parts, tables(found, known), strict=True)):
+        slow_q, slow_value, slow_blank = slow_estimates(with_absorbing(z), mine)
+        np.testing.assert_allclose(q, slow_q, rtol=TOLERANCE, atol=TOLERANCE)
+        active = np.flatnonzero(layout.active_mdp == mdp)
+        np.testing.assert_allclose(
+            found.value[active], slow_value[layout.active[active]], rtol=TOLERANCE, atol=TOLERANCE
+        )
+        for blank in (found.value[layout.n_active + mdp], found.blank_q[mdp]):
+            np.testing.assert_allclose(blank, slow_blank, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(problems(), min_size=1, max_size=3))
+def test_equal_their_equations(parts: list[Problem]) -> None:
+    check_against_the_oracle(parts)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(problems(discounts=(0.995,)), min_size=1, max_size=2))
+def test_with_a_discount_near_one(parts: list[Problem]) -> None:
+    check_against_the_oracle(parts)
+
+
+def test_more_mdps_than_are_solved_together() -> None:
+    """Chunks of MDPs of similar sizes, in any order."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(2 * module.CHUNK + 3):
+        n_states, n = int(rng.integers(2, 7)), int(rng.integers(0, 30))
+        s, t = rng.integers(n_states, size=(2, n))
+        history = Statistics.from_transitions(
+            s, rng.integers(3, size=n), rng.normal(size=n), t, n_states=n_states, n_actions=3
+        )
+        parts.append((history.batch(), Told.of(0.9)))
+    check_against_the_oracle(parts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(problems(discounts=(0.5, 0.9)), min_size=1, max_size=4), st.sampled_from([0, 40, 300]))
+def test_sweeps_and_exact_solutions_agree(parts: list[Problem], entries: int) -> None:
+    """With models too large for a table among the others, or none but such."""
+    known, told, layout = joined(parts)
+    assume(layout.n_active > 0)
+    exact = estimate(known, told, layout)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("DENSE_ENTRIES", entries), ("SWEEPS", 10**5), ("SWEEP_TOLERANCE", 1e-12)):
+            patch.setattr(module, name, value)
+        swept = estimate(known, told, layout)
+    np.testing.assert_allclose(swept.q, exact.q, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(swept.value, exact.value, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(swept.blank_q, exact.blank_q, rtol=0, atol=TOLERANCE)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(problems(), min_size=2, max_size=4))
+def test_independent_of_the_rest_of_the_batch(parts: list[Problem]) -> None:
+    known, told, layout = joined(parts)
+    together = tables(estimate(known, told, layout), known)
+    for part, mine in zip(parts, together, strict=True):
+        alone, its_told, its_layout = joined([part])
+        np.testing.assert_allclose(mine, tables(estimate(alone, its_told, its_layout), alone)[0], atol=TOLERANCE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(histories(), st.sampled_from([0.0, 0.9, 0.99]))
+def test_what_is_believed_of_the_unseen_is_in_order(history: Statistics, discount: float) -> None:
+    """pessimistic ≤ certain ≤ optimistic ≤ heaven wherever rewards can be gains and losses."""
+    known = with_absorbing(history.batch())
+    found = estimate(known, Told.of(discount), Layout.of(known))
+    for table in (found.q, found.value, found.blank_q):
+        assert (table[:, PESSIMISTIC] <= table[:, CERTAIN] + TOLERANCE).all()
+        assert (table[:, CERTAIN] <= table[:, OPTIMISTIC] + TOLERANCE).all()
+        assert (np.abs(table) <= 1 / (1 - discount) + TOLERANCE).all()
+        assert (table[:, CURIOUS] >= 0).all()
+
+
+def test_a_small_case_by_hand() -> None:
+    """One state, one of two actions taken once for 2, the scale of rewards: worth 1 / (1 − γ) for the certain."""
+    known = Statistics.from_transitions([0], [0], [2.0], [0], n_actions=2).batch()
+    found = estimate(known, Told.of(0.5), Layout.of(known))
+    w = module.UNSEEN_VISITS
+    # The pessimist keeps to what it knows: V = (1 + V/2 + w · (−2)) / (1 + w).
+    pessimistic = (1 - 2 * w) / (0.5 + w)
+    # The curious take the other action at once; the known one is worth (0 + 2/2 + w · 2) / (1 + w).
+    curious = (1 + 2 * w) / (1 + w)
+    np.testing.assert_allclose(found.q, [[2.0, 2.0, pessimistic, curious]])
+    np.testing.assert_allclose(found.blank_q, [[2.0, 2.0, -2.0, 2.0]])
+    np.testing.assert_allclose(found.value, [[2.0, 2.0, pessimistic, 2.0], [2.0, 2.0, -2.0, 2.0]])
+
+
+def test_rewards_that_are_losses_only_end_soon_at_best() -> None:
+    z = Statistics.from_transitions([0], [0], [-3.0], [0], n_actions=2).batch()
+    z = replace(z, reward_scale=np.array([4.0]))
+    blank = estimate(z, Told.of(0.5, (-4.0, -1.0)), Layout.of(z)).blank_q[0]
+    np.testing.assert_allclose(blank[[OPTIMISTIC, PESSIMISTIC]], [-0.25, -2.0])
+    blank = estimate(z, Told.of(0.5, (1.0, 4.0)), Layout.of(z)).blank_q[0]
+    np.testing.assert_allclose(blank[[OPTIMISTIC, PESSIMISTIC]], [2.0, 0.25])
+
+
+def test_curiosity_falls_with_the_distance_of_the_unseen() -> None:
+    """A corridor walked once, in which only the way on was tried: every state has something new next to it …"""
+    n = 6
+    walked = Statistics.from_transitions(range(n - 1), [0] * (n - 1), [0.0] * (n - 1), range(1, n), n_actions=1)
+    known = walked.batch()
+    value = estimate(known, Told.of(0.9), Layout.of(known)).value[:, CURIOUS]
+    assert (np.diff(value[: n - 1]) > 0.1).all()  # … with one action, only its end has
+    assert value[n - 1] == pytest.approx(10)

@@ -1,0 +1,261 @@
+"""A network that reads plans equals its slow oracle, begins as a planner, and keeps the symmetries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from benchmarks.naive import naive_outputs, pad_z
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mdpfn.absorbing import with_absorbing
+from mdpfn.arrays import Floats
+from mdpfn.errors import MdpfnError
+from mdpfn.estimates import CERTAIN, N_ESTIMATES, estimate
+from mdpfn.layout import Layout
+from mdpfn.network.network import NetworkConfig
+from mdpfn.network.packing import pack
+from mdpfn.network.planning import outlooks
+from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.told import Told
+from tests.planned import LEVELS, Problem, histories, planned_model, problems, random_network, slow_estimates
+from tests.strategies import seeds
+
+TOLERANCE = 1e-9
+RENAMED = 1e-3  # names change the order of sums; relative advantages blow rounding up where all actions tie
+
+
+def batch_of(parts: list[Problem]) -> tuple[StatisticsBatch, Told]:
+    return StatisticsBatch.concatenate([z for z, _ in parts]), Told.concatenate([told for _, told in parts])
+
+
+def dense_estimates(known: StatisticsBatch, told: Told) -> list[tuple[Floats, Floats]]:
+    """Q (S, A, 4) and V (S, 4) of every MDP, spread over all of its states; `test_estimates` checks them."""
+    layout = Layout.of(known)
+    found = estimate(known, told, layout)
+    tables = []
+    for mdp, (n_states, n_actions) in enumerate(zip(known.n_states, known.n_actions, strict=True)):
+        q, value = np.empty((n_states, n_actions, N_ESTIMATES)), np.empty((n_states, N_ESTIMATES))
+        q[:], value[:] = found.blank_q[mdp], found.value[layout.n_active + mdp]
+        for row in np.flatnonzero(known.pair_mdp == mdp):
+            q[divmod(int(known.pair[row]), int(n_actions))] = found.q[row]
+        for token in np.flatnonzero(layout.active_mdp == mdp):
+            value[layout.active[token]] = found.value[token]
+        tables.append((q, value))
+    return tables
+
+
+def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
+    """What a planned network reads of one MDP beside Z, pair by pair, given its Q (S, A, 4) and V (S, 4)."""
+    n_states, n_actions, _ = q.shape
+    visits = np.zeros((n_states, n_actions))
+    visits.reshape(-1)[known.pair] = known.n_visits
+    gamma, scale = float(told.discount[0]), float(known.reward_scale[0])
+    has_range = bool(np.isfinite(told.reward_high[0]))
+    about_all = [
+        np.log10(1 / (1 - gamma)) - 1,
+        float(has_range),
+        told.reward_low[0] / scale if has_range else 0.0,
+        told.reward_high[0] / scale if has_range else 0.0,
+        np.log(n_states) / 4,
+        np.log(n_actions) / 2,
+        (visits > 0).mean(),
+        np.log1p(visits.mean()),
+    ]
+    largest = np.zeros(N_ESTIMATES)
+    for state, action in zip(*np.nonzero(visits), strict=True):
+        largest = np.maximum(largest, value[state] - q[state, action])
+    of_pair, of_row = np.empty((n_states, n_actions, 16)), np.empty((n_states, n_actions, 13))
+    of_state = np.empty((n_states, 10))
+    for state in range(n_states):
+        untried = visits[state] == 0
+        of_state[state] = [*np.arcsinh(value[state]), *(1 - gamma) * value[state], untried.mean(), untried.all()]
+        for action in range(n_actions):
+            mine = q[state, action]
+            of_pair[state, action] = [*np.arcsinh(mine), *(1 - gamma) * mine, *about_all]
+            if untried[action]:
+                mine = np.minimum(mine, value[state])
+            advantage = np.minimum(mine - value[state], 0)
+            relative = np.maximum(advantage / np.maximum(largest, 1e-9), -2)
+            of_row[state, action] = [*np.arcsinh(mine), *np.arcsinh(advantage / 0.05), *relative, untried[action]]
+    return of_pair, of_state, of_row
+
+
+def oracle(z: StatisticsBatch, told: Told, estimates: tuple[Floats, Floats], depth: int) -> tuple[Floats, Floats]:
+    """Logits (S, A) and quantiles (S, A, levels) of asinh(Q* / reward scale) of one MDP."""
+    known = with_absorbing(z)
+    n_states, n_actions = int(known.n_states[0]), int(known.n_actions[0])
+    padded = pad_z([torch.from_numpy(known.dense_z(0))], [n_actions], n_states + 2, n_actions + 1)
+    plans = []
+    for part in dense_features(known, told, *estimates):
+        filled = torch.zeros(1, n_states + 2, *([n_actions + 1] if part.ndim == 3 else []), part.shape[-1]).double()
+        filled[(0, *(slice(n) for n in part.shape))] = torch.from_numpy(part)
+        plans.append(filled)
+    with torch.no_grad():
+        out = naive_outputs(random_network(), *padded, depth, plans=tuple(plans)).numpy()
+    out = out[0, : int(z.n_states[0]), :n_actions]
+    middle, values = LEVELS.index(0.5), out[..., 1:]
+    quantiles = np.empty_like(values)
+    quantiles[..., middle] = values[..., middle]
+    step = np.logaddexp(values, 0)
+    for i in range(middle + 1, len(LEVELS)):
+        quantiles[..., i] = quantiles[..., i - 1] + step[..., i]
+    for i in range(middle - 1, -1, -1):
+        quantiles[..., i] = quantiles[..., i + 1] - step[..., i]
+    return out[..., 0], quantiles
+
+
+def asinh_quantiles(quantiles: Floats | None, z: StatisticsBatch) -> Floats:
+    assert quantiles is not None
+    return np.arcsinh(quantiles / z.reward_scale[0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(problems(), min_size=1, max_size=3), st.integers(0, 4))
+def test_equals_the_naive_network(parts: list[Problem], depth: int) -> None:
+    batch, told = batch_of(parts)
+    estimates = dense_estimates(with_absorbing(batch), told)
+    answers = outlooks(random_network(), batch, told, depth=depth)
+    for (z, its_told), its_estimates, found in zip(parts, estimates, answers, strict=True):
+        logits, quantiles = oracle(z, its_told, its_estimates, depth)
+        np.testing.assert_allclose(found.policy_logits, logits, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(asinh_quantiles(found.q_quantiles, z), quantiles, rtol=0, atol=TOLERANCE)
+
+
+def test_every_input_matters() -> None:
+    """Equality with the oracle is not vacuous: what is told, each feature and the depth change the answer."""
+    z = Statistics.from_transitions(
+        [0, 0, 1, 1, 1], [0, 1, 0, 0, 0], [1, -1, 0.5, 0, 0], [1, 2, 0, 2, 2], n_states=4
+    ).batch()
+    network = random_network()
+    usual = outlooks(network, z, Told.of(0.9))[0].policy_logits
+    assert np.ptp(usual) > 0.1
+    for told, depth in ((Told.of(0.8), None), (Told.of(0.9, (-1, 1)), None), (Told.of(0.9), 5)):
+        assert np.abs(outlooks(network, z, told, depth=depth)[0].policy_logits - usual).max() > 1e-3
+    tokens = pack(z, Told.of(0.9))
+    with torch.no_grad():
+        answer = network(tokens)
+        for name in ("pair_features", "state_features", "row_features"):
+            for column in range(getattr(tokens, name).shape[1]):
+                moved = getattr(tokens, name).clone()
+                moved[:, column] += 0.1
+                other = network(replace(tokens, **{name: moved}))
+                assert (other.policy_logits - answer.policy_logits).abs().max() > 1e-6, (name, column)
+                assert (other.q_quantiles - answer.q_quantiles).abs().max() > 1e-6, (name, column)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_untrained_it_does_what_the_certain_planner_does(problem: Problem) -> None:
+    """The best action among those tried, wherever one was; and its median is the certain planner's value."""
+    z, told = problem
+    known = with_absorbing(z)
+    q, _, _ = slow_estimates(known, told)
+    found = outlooks(planned_model().network, z, told)[0]
+    tried = np.zeros(q.shape[:2], dtype=bool)
+    tried.reshape(-1)[known.pair] = True
+    for state in np.flatnonzero(tried[: int(z.n_states[0])].any(axis=1)):
+        chosen = int(found.policy_logits[state].argmax())
+        assert tried[state, chosen]
+        best = q[state, tried[state], CERTAIN].max()
+        assert q[state, chosen, CERTAIN] >= best - 1e-5 * (1 + abs(best))
+    for state in np.flatnonzero(~tried[: int(z.n_states[0])].any(axis=1)):
+        assert np.ptp(found.policy_logits[state]) == 0
+    visited = tried[: int(z.n_states[0])]
+    median = asinh_quantiles(found.q_quantiles, z)[..., LEVELS.index(0.5)]
+    truth = np.arcsinh(q[: int(z.n_states[0]), :, CERTAIN])
+    np.testing.assert_allclose(median[visited], truth[visited], rtol=0, atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(problems(), min_size=2, max_size=4))
+def test_independent_of_the_rest_of_the_batch(parts: list[Problem]) -> None:
+    together = outlooks(random_network(), *batch_of(parts))
+    for (z, told), found in zip(parts, together, strict=True):
+        alone = outlooks(random_network(), z, told)[0]
+        np.testing.assert_allclose(found.policy_logits, alone.policy_logits, rtol=0, atol=RENAMED)
+        ours, its = (asinh_quantiles(o.q_quantiles, z) for o in (found, alone))
+        np.testing.assert_allclose(ours, its, rtol=0, atol=RENAMED)
+
+
+@settings(max_examples=25, deadline=None)
+@given(histories(), seeds, st.sampled_from([None, (-5.0, 4.0)]))
+def test_equivariant_to_names_of_states_and_actions(
+    history: Statistics, seed: int, reward_range: tuple[float, float] | None
+) -> None:
+    rng = np.random.default_rng(seed)
+    states, actions = rng.permutation(history.n_states), rng.permutation(history.n_actions)
+    z = history.batch()
+    state, action = np.divmod(z.pair[z.transition_row], z.n_actions[0])
+    renamed = Statistics(history.n_states, history.n_actions)
+    mean = z.mean_reward[z.transition_row]
+    for s, a, t, n, ended, r in zip(state, action, z.successor, z.transition_count, z.n_terminated, mean, strict=True):
+        for i in range(int(n)):
+            renamed.update(int(states[s]), int(actions[a]), float(r), int(states[t]), i < ended)
+    other = replace(renamed.batch(), reward_scale=z.reward_scale)
+    told = Told.of(0.9, reward_range)
+    here, there = (outlooks(random_network(), batch, told)[0] for batch in (z, other))
+    where = np.ix_(states, actions)
+    np.testing.assert_allclose(there.policy_logits[where], here.policy_logits, rtol=0, atol=RENAMED)
+    ours, its = (asinh_quantiles(found.q_quantiles, z) for found in (here, there))
+    np.testing.assert_allclose(its[where], ours, rtol=0, atol=RENAMED)
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(), st.sampled_from([2.0**-10, 8.0, 2.0**20]))
+def test_the_unit_of_rewards_does_not_matter(problem: Problem, factor: float) -> None:
+    """Powers of 2 change no digits, so nothing else may change; quantiles are in units of reward."""
+    z, told = problem
+    scaled = replace(z, reward_sum=factor * z.reward_sum, reward_scale=factor * z.reward_scale)
+    range_alike = replace(told, reward_low=factor * told.reward_low, reward_high=factor * told.reward_high)
+    here, there = outlooks(random_network(), z, told)[0], outlooks(random_network(), scaled, range_alike)[0]
+    np.testing.assert_array_equal(there.policy_logits, here.policy_logits)
+    np.testing.assert_array_equal(there.q_quantiles, factor * here.q_quantiles)
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems())
+def test_quantiles_rise(problem: Problem) -> None:
+    for network in (random_network(), planned_model().network):
+        quantiles = outlooks(network, *problem)[0].q_quantiles
+        assert quantiles.shape == (*outlooks(network, *problem)[0].policy_logits.shape, len(LEVELS))
+        assert (np.diff(quantiles, axis=2) > 0).all()
+
+
+def test_tokens_grow_with_observed_transitions_only() -> None:
+    shapes = []
+    for n_states in (10, 100_000):
+        history = Statistics.from_transitions(
+            [0, 0, 0, 3], [0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [1, 2, 3, 0], [0, 1, 0, 0], n_states=n_states
+        )
+        tokens = pack(with_absorbing(history.batch()), Told.of(0.9, (0, 1)))
+        shapes.append([len(getattr(tokens, f)) for f in ("pair_features", "state_features", "row_features")])
+    assert shapes[0] == shapes[1]
+    assert shapes[0] == [6, 4, 5 + 4]  # 3 visited pairs, 2 of the terminal state, a blank; 3 active states, a blank
+
+
+def test_weights_without_quantiles_have_none() -> None:
+    torch.manual_seed(0)
+    network = type(random_network())(NetworkConfig(width=8, n_heads=2, depth=1, inputs="planned")).eval()
+    found = outlooks(network, Statistics(3, 2).batch())[0]
+    assert found.q_quantiles is None
+    assert found.policy_logits.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "quantiles", "message"),
+    [
+        ("plain", (0.5,), "need planned inputs"),
+        ("planned", (0.1, 0.9), "the median"),
+        ("planned", (0.5, 0.1), "must rise"),
+        ("planned", (0.0, 0.5), "lie in"),
+        ("planned", (0.5, 0.5), "must rise"),
+        ("guessed", (), "inputs"),
+    ],
+)
+def test_levels_that_make_no_sense_are_refused(inputs: str, quantiles: tuple[float, ...], message: str) -> None:
+    with pytest.raises(MdpfnError, match=message):
+        NetworkConfig(inputs=inputs, quantiles=quantiles)
