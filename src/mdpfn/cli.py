@@ -94,7 +94,8 @@ def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> No
 
 
 def figures(
-    results: Path = Path("results"), pages: tuple[Path, ...] = (Path("README.md"), Path("docs/models/paper.md"))
+    results: Path = Path("results"),
+    pages: tuple[Path, ...] = (Path("README.md"), Path("docs/models/mdpfn-1.md"), Path("docs/models/paper.md")),
 ) -> None:
     """Redraw all figures and tables from the result files, without measuring anything.
 

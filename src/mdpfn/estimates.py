@@ -31,6 +31,7 @@ CERTAIN, OPTIMISTIC, PESSIMISTIC, CURIOUS = range(N_ESTIMATES)
 UNSEEN_VISITS = 0.03  # w
 DENSE_ENTRIES = 2_000_000  # of one chunk of dense models, states · actions · states
 CHUNK = 16  # MDPs solved together, of similar sizes
+FIRST_SWEEPS = 8
 MAX_IMPROVEMENTS = 30  # of a policy; a handful is the rule
 IMPROVEMENT = 1e-9  # relative; less is rounding
 SWEEPS = 400  # where a model is too large to be solved exactly
@@ -115,16 +116,17 @@ def _extremes(z: StatisticsBatch, told: Told) -> Floats:
 def _policy_iteration(z: StatisticsBatch, layout: Layout, model: _Model, mdps: Ints, value: Floats) -> None:
     """Write the values of these MDPs, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
     table = _Table.of(z, layout, model, mdps)
-    n_mdps, n, n_choices, _ = table.transition.shape
+    n_mdps, n, _, _ = table.transition.shape
     index_m, _, index_s = np.ogrid[:n_mdps, :N_ESTIMATES, :n]
-    flat = table.transition.reshape(n_mdps, n * n_choices, n)
-    policy = table.reward.argmax(axis=3)[..., None]
+    q = table.reward
+    for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
+        q = table.backup(q.max(axis=3))
+    policy = q.argmax(axis=3)[..., None]
     for _ in range(MAX_IMPROVEMENTS):
         chosen = table.transition[index_m, index_s, policy[..., 0]]  # (MDP, planner, state, state)
         chosen *= np.take_along_axis(table.discount, policy, axis=3)
         v = np.linalg.solve(np.eye(n) - chosen, np.take_along_axis(table.reward, policy, axis=3))[..., 0]
-        future = np.matmul(flat, v.transpose(0, 2, 1)).reshape(n_mdps, n, n_choices, N_ESTIMATES)
-        q = table.reward + table.discount * future.transpose(0, 3, 1, 2)
+        q = table.backup(v)
         held = np.take_along_axis(q, policy, axis=3)
         better = q.max(axis=3, keepdims=True) > held + IMPROVEMENT * (1 + np.abs(held))
         if not better.any():
@@ -147,6 +149,14 @@ class _Table:
     token: Ints  # (n,) state tokens of these MDPs …
     token_mdp: Ints  # (n,) … their MDP …
     token_place: Ints  # (n,) … and their place in it
+
+    def backup(self, value: Floats) -> Floats:
+        """(MDP, planner, state, choice) Q of V (MDP, planner, state)."""
+        n_mdps, n, n_choices, _ = self.transition.shape
+        flat = self.transition.reshape(n_mdps, n * n_choices, n)
+        future = np.matmul(flat, value.transpose(0, 2, 1)).reshape(n_mdps, n, n_choices, N_ESTIMATES)
+        q: Floats = self.reward + self.discount * future.transpose(0, 3, 1, 2)
+        return q
 
     @classmethod
     def of(cls, z: StatisticsBatch, layout: Layout, model: _Model, mdps: Ints) -> _Table:

@@ -14,7 +14,7 @@ from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
 TIE = 1e-3  # of the reward scale: values closer than this are equally good
-WITHIN_REACH = 0.1  # curiosity ends where it is worth less than this part of heaven
+WITHIN_REACH = 0.01  # curiosity ends where it is worth less than this part of heaven: some ninety steps away at γ = 0.95
 TABLE_TEMPERATURE = 0.3  # of the range of values in a state
 STATES_PER_STEP = 25  # the plan of a large problem must serve for more than one step
 

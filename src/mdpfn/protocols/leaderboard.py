@@ -12,7 +12,7 @@ from mdpfn.exact import Scorer
 from mdpfn.protocols.methods import Method
 from mdpfn.protocols.parallel import generator, measure_cells
 from mdpfn.protocols.results import Cell, ResultsFile, Row
-from mdpfn.protocols.rollouts import plans, replan, run_episode
+from mdpfn.protocols.rollouts import plans, prepare_episode, run_episode
 
 IDENTITY = ("environment", "agent", "weights", "depth")
 MEASURED = ("seed", "episodes", "score")
@@ -68,7 +68,7 @@ def measure(protocol: LeaderboardProtocol, environment: Environment, method: Met
     agents = [make(rng=rng) for rng in rngs]
     rows: list[list[Row]] = [[] for _ in rngs]
     for episode in range(1, protocol.episodes + 1):
-        replan(agents)
+        prepare_episode(agents)
         for agent, simulator in zip(agents, simulators, strict=True):
             run_episode(agent, simulator, environment.horizon, terminal_ends=True)
         if episode & (episode - 1) == 0:

@@ -55,6 +55,11 @@ def replan(agents: Sequence[Agent]) -> None:
     replan_together([agent for agent in agents if isinstance(agent, InContext)])
 
 
+def prepare_episode(agents: Sequence[Agent]) -> None:
+    """`replan` those that act by what their network says; directed explorers do without it."""
+    replan([agent for agent in agents if not (isinstance(agent, InContext) and agent.explorer)])
+
+
 def plans(agents: Sequence[Agent]) -> list[Floats]:
     """(S, A) what each agent would exploit with."""
     replan(agents)
