@@ -1,7 +1,8 @@
-"""The studies: depth, data, compute. Small live runs and the exact posterior against what is known about it."""
+"""The studies: small live runs, and the exact posterior and coverage against what is known about them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,22 @@ import pytest
 
 from mdpfn.errors import MdpfnError
 from mdpfn.exact import optimal_q
-from mdpfn.figures import draw_figures
+from mdpfn.figures import draw_figures, tables
+from mdpfn.figures.calibration import coverage, deviation
 from mdpfn.figures.data import read
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.outlook import Outlook
-from mdpfn.protocols import compute, depth, posterior
+from mdpfn.prior.world import WorldConfig
+from mdpfn.protocols import calibration, compute, depth, posterior, sizes
 from mdpfn.protocols.convergence import ConvergenceProtocol
-from mdpfn.protocols.held_out import sample_held_out
-from mdpfn.protocols.methods import StoredPlanner
+from mdpfn.protocols.held_out import sample_held_out, statistics_of
+from mdpfn.protocols.held_out_worlds import sample_held_out_worlds
+from mdpfn.protocols.methods import StoredPlanner, stored_planner
 from mdpfn.protocols.parallel import generator
 from mdpfn.statistics import StatisticsBatch
 from mdpfn.told import Told
+from mdpfn.training.config import CONFIGS
+from mdpfn.training.lives import LifeConfig
 from mdpfn.weights import save_model
 
 SMALL_DEPTH = depth.DepthProtocol(
@@ -40,6 +46,28 @@ def load_first_action(depth: int | None) -> object:
 
 
 PLANNER = StoredPlanner("first-action", "0" * 12, "softmax", load_first_action)  # type: ignore[arg-type]
+LEVELS = (0.1, 0.5, 0.9)
+WORLD = WorldConfig(n_states=(2, 12), n_actions=(2, 4))
+
+
+def certain_of_nothing(statistics: StatisticsBatch, told: Told) -> list[Outlook]:
+    """A planner that states −10⁹, 0 and 10⁹ as quantiles of everything."""
+    return [o._replace(q_quantiles=np.tile([-1e9, 0.0, 1e9], (*o.policy_logits.shape, 1)))
+            for o in first_action(statistics, told)]  # fmt: skip
+
+
+def load_certain_of_nothing(depth: int | None) -> object:
+    return certain_of_nothing
+
+
+QUANTILE_PLANNER = StoredPlanner(
+    "certain-of-nothing",
+    "1" * 12,
+    "softmax",
+    load_certain_of_nothing,
+    LEVELS,
+    WORLD,  # type: ignore[arg-type]
+)
 
 
 def test_held_out_scores_are_anchored_at_random_and_optimal() -> None:
@@ -121,7 +149,7 @@ def test_compute_study_reads_snapshots(tmp_path: Path) -> None:
 def test_study_figures(tmp_path: Path) -> None:
     results = Path(__file__).parent.parent / "results"
     drawn = {path.name for path in draw_figures(results, tmp_path)}
-    for name in ("depth", "posterior", "compute"):
+    for name in ("depth", "posterior", "calibration", "sizes", "compute"):
         assert (f"{name}.png" in drawn) == (results / f"{name}.csv").exists()
 
 
@@ -129,3 +157,123 @@ def test_settings_name_what_they_restrict() -> None:
     protocol = posterior.PosteriorProtocol()
     assert protocol.prior(posterior.TINY).n_states == (3, 3)
     assert protocol.prior(posterior.FULL).n_states == (2, 32)
+
+
+class TestHeldOutWorlds:
+    def test_scores_are_anchored_at_random_and_optimal(self) -> None:
+        worlds = sample_held_out_worlds(12, 1, WORLD)
+        assert worlds.score([optimal_q(m).argmax(axis=1) for m in worlds.mdps]) == pytest.approx(1, abs=1e-4)
+        assert worlds.score([np.full(m.reward.shape, 1 / m.n_actions) for m in worlds.mdps]) == pytest.approx(0)
+        assert all(m.n_states <= 12 for m in worlds.mdps)
+
+    def test_data_is_of_the_worlds(self) -> None:
+        """With plenty of it, means are true and terminations are where the terminal states are."""
+        worlds = sample_held_out_worlds(12, 2, WORLD)
+        z = worlds.statistics(generator("plenty"), np.full(12, 2000.0))
+        assert any(mdp.terminal.any() for mdp in worlds.mdps)
+        for i, mdp in enumerate(worlds.mdps):
+            statistics = statistics_of(z, i)
+            counts, sums = statistics.dense_counts()
+            n_visits = counts.sum(axis=-1)
+            assert not n_visits[mdp.terminal].any()
+            going_on = ~mdp.terminal
+            assert n_visits[going_on].min() > 1500
+            largest = np.abs(mdp.outcome_reward).max() + 3 * mdp.reward_std.max()
+            np.testing.assert_allclose(
+                (sums / np.maximum(n_visits, 1))[going_on], mdp.reward[going_on], atol=0.15 * largest
+            )
+            assert statistics.terminal <= set(np.flatnonzero(mdp.terminal).tolist())
+
+    def test_a_model_that_lived_is_measured_on_the_worlds_of_its_card(self, tmp_path: Path) -> None:
+        config = replace(CONFIGS["mdpfn-1"], world=WORLD)
+        network = PolicyNetwork(replace(config.network, width=8, n_heads=2))
+        save_model(tmp_path / "lived", network, {"training": {"config": config.to_dict()}})
+        planner = stored_planner(str(tmp_path / "lived"))
+        assert planner.world == WORLD
+        assert planner.levels == config.network.quantiles
+        problems = depth.held_out_of(planner, 4, 0)
+        np.testing.assert_array_equal(
+            [m.n_states for m in problems.mdps], [m.n_states for m in sample_held_out_worlds(4, 0, WORLD).mdps]
+        )
+        assert [row["seed"] for row in depth.measure_prior(SMALL_DEPTH, depth.PRIOR, planner, 2)] == [0, 1]
+        assert stored_planner("paper").world is None
+
+
+class TestCalibration:
+    SMALL = calibration.CalibrationProtocol(seeds=2, worlds_per_seed=24, lives=LifeConfig(episodes=(1, 4)))
+
+    def test_coverage_is_the_share_of_values_below(self) -> None:
+        rows = calibration.measure(self.SMALL, QUANTILE_PLANNER, 0)
+        found = {(row["group"], row["level"]): row for row in rows}
+        assert found[calibration.ALL, 0.1]["observed"] == 0
+        assert 0 < float(found[calibration.ALL, 0.5]["observed"] or 0) < 1
+        assert found[calibration.ALL, 0.9]["observed"] == 1
+        assert rows == calibration.measure(self.SMALL, QUANTILE_PLANNER, 0)
+
+    def test_every_world_is_in_one_range_of_data(self) -> None:
+        rows = calibration.measure(self.SMALL, QUANTILE_PLANNER, 1)
+        worlds = {str(row["group"]): int(row["worlds"] or 0) for row in rows}
+        names = calibration.amounts(self.SMALL.visits)
+        assert names == [f"visits per pair {r}" for r in ("< 0.3", "0.3–1", "1–3", "3–10", "≥ 10")]
+        assert sum(worlds.get(name, 0) for name in names) == worlds[calibration.ALL] == 24
+        assert 0 < worlds[calibration.VISITED] < 24  # the youngest lives have seen nothing
+
+    def test_it_needs_quantiles(self, tmp_path: Path) -> None:
+        with pytest.raises(MdpfnError, match="no quantiles"):
+            calibration.run(self.SMALL, PLANNER, tmp_path / "calibration.csv", command="test", workers=1)
+
+    def test_run_and_figure(self, tmp_path: Path) -> None:
+        calibration.run(self.SMALL, QUANTILE_PLANNER, tmp_path / "calibration.csv", command="test", workers=1)
+        rows = read(tmp_path / "calibration.csv")
+        assert {(row["weights"], row["seed"]) for row in rows} == {("certain-of-nothing", s) for s in "01"}
+        (path,) = draw_figures(tmp_path, tmp_path)
+        assert path.name == "calibration.png"
+        table = tables(tmp_path)["calibration"]
+        assert table.rows[0][:3] == ["all pairs", "certain-of-nothing", "0.0"]
+        assert table.rows[0][4] == "100.0"
+        assert float(table.rows[0][5]) >= 10
+
+    def test_worlds_have_the_same_weight_over_seeds(self) -> None:
+        rows = [
+            {"level": "0.5", "worlds": "3", "observed": "1"},
+            {"level": "0.5", "worlds": "1", "observed": "0"},
+            {"level": "0.1", "worlds": "4", "observed": "0.25"},
+        ]
+        level, observed, error = coverage(rows)
+        assert level.tolist() == [0.1, 0.5]
+        assert observed.tolist() == [0.25, 0.75]
+        assert error[0] == 0 < error[1]
+        assert deviation(level, observed) == "off by 25.0 points at 0.5"
+
+
+class TestSizes:
+    SMALL = sizes.SizesProtocol(n_states=(8, 80), visits=(1.0, 100.0), seeds=2, worlds_per_seed=4)
+
+    def test_worlds_have_the_size_that_was_asked_for(self) -> None:
+        for name in sizes.SCALING:
+            protocol = sizes.SizesProtocol(families=(name,), worlds_per_seed=2)
+            n_states = [mdp.n_states for mdp in sizes.worlds_of_size(protocol, 120, 0).mdps]
+            assert min(n_states) >= 60, name
+            assert max(n_states) <= 120, name
+
+    @pytest.mark.parametrize("method", [sizes.CERTAINTY, sizes.PESSIMISTIC])
+    def test_plenty_of_data_makes_references_good(self, method: str) -> None:
+        rows = sizes.measure(self.SMALL, 8, method, PLANNER)
+        little, plenty = (np.mean([float(r["score"] or 0) for r in rows if r["visits"] == v]) for v in (1.0, 100.0))
+        assert plenty > 0.9
+        assert little < plenty
+
+    def test_run_and_figure(self, tmp_path: Path) -> None:
+        sizes.run(self.SMALL, PLANNER, tmp_path / "sizes.csv", command="test", workers=1)
+        rows = read(tmp_path / "sizes.csv")
+        assert {(row["states"], row["method"], row["weights"]) for row in rows} == {
+            (n, method, weights)
+            for n in ("8", "80")
+            for method, weights in (("in-context", "first-action"), (sizes.CERTAINTY, ""), (sizes.PESSIMISTIC, ""))
+        }
+        assert len(rows) == 2 * 3 * 4
+        (path,) = draw_figures(tmp_path, tmp_path)
+        assert path.name == "sizes.png"
+        table = tables(tmp_path)["sizes"]
+        assert table.headers == ["visits", "", "8", "80"]
+        assert [cells[:2] for cells in table.rows[:1]] == [["1", "certainty equivalence"]]

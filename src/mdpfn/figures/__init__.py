@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mdpfn.figures import (
+    calibration,
     compute,
     depth,
     leaderboard_curves,
@@ -10,12 +11,24 @@ from mdpfn.figures import (
     learning_curves,
     offline,
     posterior,
+    sizes,
     vi_lcb_sweep,
 )
 from mdpfn.figures.data import read
 from mdpfn.figures.tables import leaderboard_in, tables, update_readme
 
-FIGURES = (learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves, depth, posterior, compute)
+FIGURES = (
+    learning_curves,
+    offline,
+    vi_lcb_sweep,
+    leaderboard_heatmap,
+    leaderboard_curves,
+    depth,
+    posterior,
+    calibration,
+    sizes,
+    compute,
+)
 
 
 def draw_figures(results: Path, directory: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
+from mdpfn.figures.calibration import coverage
 from mdpfn.figures.data import BENCHMARKS, Row, curve, group, label, read
 from mdpfn.figures.leaderboard import Scores
 
@@ -133,6 +134,41 @@ def offline_leaderboard(rows: list[Row]) -> Table:
     return Table("Offline leaderboard", headers, [_means(agent, agents[agent]) for agent in ranked], note)
 
 
+def calibration(rows: list[Row]) -> Table:
+    """Observed coverage of every level, in percent, by what is known of the pairs."""
+    levels = sorted({float(row["level"]) for row in rows})
+    body = []
+    for (name, weights), of_curve in group(rows, "group", "weights").items():
+        level, observed, _ = coverage(of_curve)
+        shares = dict(zip(level.tolist(), observed, strict=True))
+        cells = [f"{100 * shares[at]:.1f}" if at in shares else "–" for at in levels]
+        body.append([name, weights, *cells, f"{100 * np.abs(observed - level).max():.1f}"])
+    note = (
+        "Share of pairs, in percent, whose true Q* is at most the quantile of this level, on worlds of the prior that "
+        "training never saw; every world has the same weight, terminal states do not count; off by: at most, in points."
+    )
+    headers = ["pairs", "weights", *(f"{100 * level:g}" for level in levels), "off by"]
+    return Table("Calibration of the quantiles of Q*", headers, body, note)
+
+
+def sizes(rows: list[Row]) -> Table:
+    """Mean clipped score of every method by amount of data and number of states."""
+    states = sorted({int(row["states"]) for row in rows})
+    body = []
+    for (visits, method, weights), of_curve in group(rows, "visits", "method", "weights").items():
+        x, means, _ = curve(of_curve, "states")
+        found = dict(zip(x.tolist(), means, strict=True))
+        body.append(
+            [f"{float(visits):g}", label(method, weights), *(f"{found[n]:.2f}" if n in found else "–" for n in states)]
+        )
+    note = (
+        "Normalized score of the greedy policy, clipped to 0..1: mean over held-out worlds of so many states in which "
+        "every state and action was visited so often on average; VI-LCB with c = 0.1 in units of the largest reward."
+    )
+    body.sort(key=lambda cells: float(cells[0]))
+    return Table("Sizes", ["visits", "", *(str(n) for n in states)], body, note)
+
+
 def _means(agent: str, table: Floats) -> list[str]:
     """The agent, its means over environments, and their mean."""
     return [agent, *(f"{score:.2f}" for score in [*table.mean(axis=0), table.mean()])]
@@ -143,6 +179,8 @@ TABLES: dict[str, Callable[[list[Row]], Table]] = {
     "offline": offline,
     "leaderboard": leaderboard,
     "leaderboard_offline": offline_leaderboard,
+    "calibration": calibration,
+    "sizes": sizes,
 }
 
 

@@ -14,7 +14,7 @@ from tyro.conf import Positional
 from mdpfn.errors import MdpfnError
 
 Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
-Study: TypeAlias = Literal["depth", "posterior", "compute"]
+Study: TypeAlias = Literal["depth", "posterior", "calibration", "sizes", "compute"]
 
 
 def reproduce(
@@ -45,21 +45,22 @@ def reproduce(
 
 def study(
     what: Positional[Study],
-    weights: str = "paper",
+    weights: tuple[str, ...] = ("paper",),
     snapshots: Path | None = None,
     out: Path = Path("results"),
     workers: int = 2,
 ) -> None:
-    """Answer what the paper leaves open: score against depth K, against the data seen, or against training compute.
+    """Answer what the paper leaves open: scores against depth K, data, size or training compute, and calibration.
 
     Args:
-        what: depth, posterior (how good policies from little data are, beside the best possible), or compute.
-        weights: The model, by name or path.
+        what: depth, posterior (how good policies from little data are, beside the best possible), calibration (how
+            often Q* is below the quantiles stated for it), sizes (up to 500 states), or compute.
+        weights: The models, by name or path.
         snapshots: For compute: the directory of a training run's snapshots.
         out: Where the result files are.
         workers: Processes to measure with.
     """
-    from mdpfn.protocols import compute, depth, posterior
+    from mdpfn.protocols import calibration, compute, depth, posterior, sizes
     from mdpfn.protocols.methods import stored_planner
 
     _positive("workers", workers)
@@ -70,12 +71,18 @@ def study(
         command = shlex.join(["mdpfn", "study", what, "--snapshots", str(snapshots)])
         compute.run(compute.ComputeProtocol(), snapshots, path, command=command, workers=workers)
         return
-    planner = stored_planner(weights)
-    command = shlex.join(["mdpfn", "study", what, "--weights", weights])
-    if what == "depth":
-        depth.run(depth.DepthProtocol(), planner, path, command=command, workers=workers)
-    else:
-        posterior.run(posterior.PosteriorProtocol(), planner, path, command=command, workers=workers)
+    for model in weights:
+        planner = stored_planner(model)
+        command = shlex.join(["mdpfn", "study", what, "--weights", model])
+        match what:
+            case "depth":
+                depth.run(depth.DepthProtocol(), planner, path, command=command, workers=workers)
+            case "posterior":
+                posterior.run(posterior.PosteriorProtocol(), planner, path, command=command, workers=workers)
+            case "calibration":
+                calibration.run(calibration.CalibrationProtocol(), planner, path, command=command, workers=workers)
+            case "sizes":
+                sizes.run(sizes.SizesProtocol(), planner, path, command=command, workers=workers)
 
 
 def leaderboard(

@@ -9,7 +9,8 @@ from pathlib import Path
 from mdpfn.environments import ENVIRONMENTS, Simulator
 from mdpfn.exact import Scorer
 from mdpfn.exploration import sample_budget
-from mdpfn.protocols.held_out import sample_held_out
+from mdpfn.protocols.held_out import HeldOut, sample_held_out
+from mdpfn.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
 from mdpfn.protocols.methods import IN_CONTEXT, Method, StoredPlanner
 from mdpfn.protocols.parallel import generator, measure_cells
 from mdpfn.protocols.results import Cell, ResultsFile, Row
@@ -52,16 +53,21 @@ def run(protocol: DepthProtocol, planner: StoredPlanner, path: Path, *, command:
 
 
 def measure_prior(protocol: DepthProtocol, environment: str, planner: StoredPlanner, depth: int) -> list[Row]:
-    """The greedy policy's score on held-out MDPs of the prior, explored as in training."""
+    """The greedy policy's score on held-out MDPs of the prior the model was trained on, after random visits."""
     plan = planner.load(depth)
     rows: list[Row] = []
     for seed in range(protocol.seeds):
-        problems = sample_held_out(protocol.mdps_per_seed, seed)
+        problems = held_out_of(planner, protocol.mdps_per_seed, seed)
         rng = generator("depth", seed)
         budget = sample_budget(rng, protocol.mdps_per_seed, *protocol.budget)
         outlooks = plan(problems.statistics(rng, budget), problems.told)
         rows.append({"seed": seed, "score": problems.score([o.policy_logits.argmax(axis=1) for o in outlooks])})
     return rows
+
+
+def held_out_of(planner: StoredPlanner, n: int, seed: int) -> HeldOut | HeldOutWorlds:
+    """`n` problems of the prior that this model was trained on."""
+    return sample_held_out(n, seed) if planner.world is None else sample_held_out_worlds(n, seed, planner.world)
 
 
 def measure_online(protocol: DepthProtocol, environment: str, planner: StoredPlanner, depth: int) -> list[Row]:

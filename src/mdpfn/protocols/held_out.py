@@ -13,7 +13,7 @@ from mdpfn.exploration import explore
 from mdpfn.mdp import MDPBatch, TabularMDP
 from mdpfn.prior.paper import PriorConfig, sample_mdp
 from mdpfn.protocols.parallel import generator
-from mdpfn.statistics import StatisticsBatch
+from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
 
@@ -58,3 +58,19 @@ def sample_held_out(n: int, seed: int, prior: PriorConfig | None = None) -> Held
 def _scaled_value(mdp: TabularMDP, policy: Ints | Floats) -> float:
     """V^π averaged over the start distribution, in units of ρ = max |r|."""
     return float(mdp.start @ policy_value(mdp, policy)) / (np.abs(mdp.reward).max() or 1.0)
+
+
+def statistics_of(z: StatisticsBatch, mdp: int) -> Statistics:
+    """What a batch holds of one of its MDPs, for an agent.
+
+    The single rewards are unknown here, so means stand in for the smallest and the largest.
+    """
+    mine = z.pair_mdp == mdp
+    observed = mine[z.transition_row]
+    of_mdp = {name: getattr(z, name)[[mdp]] for name in ("n_states", "n_actions", "reward_scale")}
+    of_pair = {name: getattr(z, name)[mine] for name in ("pair", "n_visits", "reward_sum", "n_successors")}
+    of_outcome = {name: getattr(z, name)[observed] for name in ("successor", "transition_count", "n_terminated")}
+    one = StatisticsBatch(pair_mdp=np.zeros(mine.sum(), dtype=np.int64), **of_mdp, **of_pair, **of_outcome)
+    rewards = one.mean_reward
+    terminal = one.successor[one.n_terminated > 0].tolist()
+    return Statistics.from_batch(one, terminal, rewards.min(initial=np.inf), rewards.max(initial=-np.inf))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from mdpfn.agents import AGENTS, OFFLINE_AGENTS, Agent, InContext
 from mdpfn.agents.in_context import Exploration, Planner
 from mdpfn.mdp import TabularMDP
+from mdpfn.prior.world import WorldConfig
 
 IN_CONTEXT = "in-context"
 HASH_DIGITS = 12  # of the hash of the weights, in result files
@@ -22,6 +24,8 @@ class StoredPlanner:
     weights_hash: str
     exploration: Exploration  # what the model was made for
     load: Callable[[int | None], Planner]
+    levels: tuple[float, ...] = ()  # of its quantiles of Q*
+    world: WorldConfig | None = None  # the richer prior as it was trained on; None: the paper's prior
 
 
 def stored_planner(weights: str) -> StoredPlanner:
@@ -29,8 +33,22 @@ def stored_planner(weights: str) -> StoredPlanner:
     from mdpfn.weights import load_model  # late: it imports torch
 
     model = load_model(weights)
-    sha256 = str(model.card["sha256"])
-    return StoredPlanner(model.name, sha256[:HASH_DIGITS], model.exploration, partial(_load, weights))
+    return StoredPlanner(
+        name=model.name,
+        weights_hash=str(model.card["sha256"])[:HASH_DIGITS],
+        exploration=model.exploration,
+        load=partial(_load, weights),
+        levels=model.network.config.quantiles,
+        world=_world(model.card),
+    )
+
+
+def _world(card: Mapping[str, Any]) -> WorldConfig | None:
+    """The richer prior that this model lived in, if it did."""
+    from mdpfn.training.config import from_dict
+
+    config = card.get("training", {}).get("config", {})
+    return from_dict(WorldConfig, config["world"]) if config.get("lives") else None
 
 
 def _load(weights: str, depth: int | None) -> Planner:

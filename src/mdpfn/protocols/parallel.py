@@ -23,9 +23,14 @@ from mdpfn.protocols.results import Cell, ResultsFile
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
+def entropy(*names: str | int) -> list[int]:
+    """The seed that belongs to these names, in any process and on any machine."""
+    return [crc32(str(name).encode()) for name in names]
+
+
 def generator(*names: str | int) -> np.random.Generator:
-    """The random generator that belongs to these names, in any process and on any machine."""
-    return np.random.default_rng([crc32(str(name).encode()) for name in names])
+    """The random generator that belongs to these names."""
+    return np.random.default_rng(entropy(*names))
 
 
 def measure_cells(cells: Sequence[Cell], results: ResultsFile, *, workers: int, title: str) -> None:

@@ -17,11 +17,11 @@ import numpy as np
 from mdpfn.agents import OFFLINE_AGENTS
 from mdpfn.arrays import Floats, Ints
 from mdpfn.prior.paper import PriorConfig, sample_mdp
-from mdpfn.protocols.held_out import sample_held_out
+from mdpfn.protocols.held_out import sample_held_out, statistics_of
 from mdpfn.protocols.methods import IN_CONTEXT, StoredPlanner
 from mdpfn.protocols.parallel import generator, measure_cells
 from mdpfn.protocols.results import Cell, ResultsFile, Row
-from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.statistics import StatisticsBatch
 
 IDENTITY = ("prior", "method", "weights", "visits")
 MEASURED = ("seed", "score")
@@ -83,22 +83,10 @@ def certainty_equivalent(z: StatisticsBatch, mdp: int, discount: float) -> Ints:
         int(z.n_actions[mdp]),
         discount=discount,
         rng=np.random.default_rng(0),
-        statistics=Statistics.from_counts(*dense_counts(z, mdp)),
+        statistics=statistics_of(z, mdp),
     )
     policy: Ints = agent.plan().argmax(axis=1)
     return policy
-
-
-def dense_counts(z: StatisticsBatch, mdp: int) -> tuple[Floats, Floats]:
-    """N(s, a, s') (S, A, S) and Σ r (S, A) of one MDP of a batch."""
-    n_states, n_actions = int(z.n_states[mdp]), int(z.n_actions[mdp])
-    counts, sums = np.zeros((n_states * n_actions, n_states)), np.zeros(n_states * n_actions)
-    mine = z.pair_mdp == mdp
-    observed = mine[z.transition_row]
-    counts[z.pair[z.transition_row[observed]], z.successor[observed]] = z.transition_count[observed]
-    sums[z.pair[mine]] = z.reward_sum[mine]
-    shape = (n_states, n_actions)
-    return counts.reshape(*shape, n_states), sums.reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +117,7 @@ class TinyPosterior:
 
         Rewards are seen without noise: those of visited pairs are known, and tell about p_keep and p_pos.
         """
-        counts, sums = dense_counts(z, mdp)
+        counts, sums = statistics_of(z, mdp).dense_counts()
         visits = counts.sum(axis=-1)
         known = sums / np.maximum(visits, 1)
         zero, plus, minus = (((visits > 0) & (np.sign(known) == s)).sum() for s in (0, 1, -1))

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints, offsets_of
+from mdpfn.arrays import Floats, Ints, offsets_of, sums_by
 from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.exact import Solution, solve
@@ -94,18 +94,29 @@ def begin(rng: np.random.Generator, number: int, mdp: TabularMDP, config: LifeCo
 
 def cover(rng: np.random.Generator, life: Life, budget: float) -> None:
     """Observe Poisson(budget) visits of every pair that is not of a terminal state whose end is reported."""
-    p = life.mdp.transition
+    count, reward_sum, largest = visit_pairs(rng, life.mdp, budget, reports=life.reports)
+    life.count += count
+    life.reward_sum += reward_sum
+    life.largest = max(life.largest, largest)
+
+
+def visit_pairs(
+    rng: np.random.Generator, mdp: TabularMDP, budget: float, *, reports: bool
+) -> tuple[Floats, Floats, float]:
+    """How often each stored transition was seen, Σ r of each pair, and the largest |r|, in Poisson(budget) visits each.
+
+    Pairs of terminal states are not visited if terminations are reported: nobody goes on from there.
+    """
+    p = mdp.transition
     n_visits = rng.poisson(budget, p.shape[0])
-    if life.reports:
-        n_visits[np.repeat(life.mdp.terminal, life.mdp.n_actions)] = 0
+    if reports:
+        n_visits[np.repeat(mdp.terminal, mdp.n_actions)] = 0
     row = np.repeat(np.arange(p.shape[0]), np.diff(p.indptr))
     visit = np.repeat(np.arange(p.shape[0]), n_visits)
     entry = draw_entries(rng, p.data.cumsum(), p.indptr, visit)
-    noise = life.mdp.reward_std.reshape(-1)[visit] * rng.standard_normal(len(visit))
-    reward = life.mdp.outcome_reward[entry] + noise
-    life.count += np.bincount(entry, minlength=p.nnz)
-    life.reward_sum += np.bincount(row[entry], weights=reward, minlength=p.shape[0])
-    life.largest = max(life.largest, float(np.abs(reward).max(initial=0.0)))
+    reward = mdp.outcome_reward[entry] + mdp.reward_std.reshape(-1)[visit] * rng.standard_normal(len(visit))
+    count = np.bincount(entry, minlength=p.nnz).astype(np.float64)
+    return count, sums_by(row[entry], reward, p.shape[0]), float(np.abs(reward).max(initial=0.0))
 
 
 def draw_entries(rng: np.random.Generator, cumulative: Floats, start: Ints, row: Ints) -> Ints:
