@@ -22,6 +22,7 @@ def solve(
     out: Path | None = None,
     seed: int = 0,
     discount: float = 0.95,
+    risk: float | None = None,
     weights: str | None = None,
     bins: int | None = None,
 ) -> None:
@@ -34,6 +35,7 @@ def solve(
         out: Directory for curve.png and result.json.
         seed: Of the environment and the agents.
         discount: How much a reward is worth one step later.
+        risk: Exploit by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         weights: Name of a shipped model or a model directory; without it, the default model.
         bins: Cut continuous observations into this many bins per dimension.
     """
@@ -41,7 +43,6 @@ def solve(
 
     import numpy as np
 
-    from mdpfn.agents.policies import greedy
     from mdpfn.checks import whole_number
     from mdpfn.interface.agent import Agent, made_env
     from mdpfn.interface.comparison import check_names, mean_return, run_baseline
@@ -63,8 +64,8 @@ def solve(
     agent.reset(*spaces_of(make()))  # refuses before the table opens
     with LiveTable(env, episodes) as table:
         name = agent.model.name
-        result = agent.solve(make(), episodes, **options, on_episode=partial(table.update, name))
-        policies = {name: (agent.context, greedy(result.plan.policy_logits))}
+        result = agent.solve(make(), episodes, **options, risk=risk, on_episode=partial(table.update, name))
+        policies = {name: (agent.context, np.eye(result.plan.policy.shape[1])[result.plan.greedy])}
         for name in compare:
             context = run_baseline(name, make(), episodes, **options, on_episode=partial(table.update, name))
             policies[name] = (context, context.learner.plan())
@@ -85,6 +86,7 @@ def fit(
     out: Path = Path("policy.csv"),
     columns: tuple[str, ...] = (),
     discount: float = 0.95,
+    risk: float | None = None,
     weights: str | None = None,
 ) -> None:
     """Plan from logged transitions in a CSV or Parquet file.
@@ -94,6 +96,7 @@ def fit(
         out: Where the policy goes, a row per state.
         columns: Which column is which where names do not tell, such as state=place reward=profit.
         discount: How much a reward is worth one step later.
+        risk: Choose by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         weights: Name of a shipped model or a model directory; without it, the default model.
     """
     from mdpfn.interface.agent import Agent
@@ -103,7 +106,7 @@ def fit(
         if item.count("=") != 1:
             raise MdpfnError("columns", repr(item), "it must read role=column", "write for example reward=profit")
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
-    agent.fit(data, columns=dict(item.split("=") for item in columns), discount=discount)
+    agent.fit(data, columns=dict(item.split("=") for item in columns), discount=discount, risk=risk)
     print(agent.result)
     agent.result.save_policy(out)
     print(f"written: {out}")
