@@ -24,7 +24,7 @@ from mdpfn.interface.limits import Limits
 from mdpfn.interface.offline import Tally
 from mdpfn.interface.online import OnEpisode, run_episodes, spaces_of
 from mdpfn.interface.persistence import read_agent, write_agent
-from mdpfn.interface.plan import Plan, empirical_value
+from mdpfn.interface.plan import Plan, check_level, empirical_value
 from mdpfn.interface.planner import NetworkPlanner
 from mdpfn.interface.result import Result
 from mdpfn.interface.spaces import codec_of
@@ -88,7 +88,7 @@ class Agent:
         largest one observed. The agent plans at the start of an episode, with `replan_every` also after that
         many steps. `seed` makes its choices repeatable.
         """
-        options = Options(discount, reward_range, replan_every, risk)
+        options = self._checked(Options(discount, reward_range, replan_every, risk))
         states = codec_of(observation_space, "observation", self.limits.states)
         actions = codec_of(action_space, "action", self.limits.actions)
         if actions.n == 0:
@@ -195,7 +195,7 @@ class Agent:
         tells where the data is thin. The other options are those of `reset`.
         """
         started = time.perf_counter()
-        options = Options(discount, reward_range, replan_every, risk)
+        options = self._checked(Options(discount, reward_range, replan_every, risk))
         tally = Tally(open_source(transitions, columns), observation_space, action_space, self.limits)
         statistics = tally.read()
         options.check_rewards(statistics.reward_min, statistics.reward_max)
@@ -249,12 +249,12 @@ class Agent:
             if not isinstance(statistics, Statistics):
                 limit = "it must be mdpfn.Statistics"
                 raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
-            options = Options(discount, reward_range, risk=risk)
+            options = self._checked(Options(discount, reward_range, risk=risk))
             learner = self._learner(statistics, options, np.random.default_rng(0), planner)
             return self._plan_of(learner, learner.outlook(), options.risk)
         context, learner = self.context, self.context.learner
         outlook = learner.outlook() if depth is None else planner(learner.context(), learner.told())[0]
-        risk = context.options.risk if risk is None else risk
+        risk = context.options.risk if risk is None else self._checked(Options(risk=risk)).risk
         if context.plan is None or context.plan.policy_logits is not outlook.policy_logits or context.plan.risk != risk:
             context.plan = replace(
                 self._plan_of(learner, outlook, risk),
@@ -264,16 +264,19 @@ class Agent:
         return context.plan
 
     def _plan_of(self, learner: InContext, outlook: Outlook, risk: float | None) -> Plan:
-        plan = Plan(
+        return Plan(
             outlook.policy_logits,
             outlook.q_quantiles,
             self.model.network.config.quantiles,
             risk,
             planned_from=(learner.context(), learner.told()),
         )
-        if risk is not None:
-            plan.q_at(risk)  # refuses a risk that these weights cannot tell, before anybody relies on it
-        return plan
+
+    def _checked(self, options: Options) -> Options:
+        """The same options; a risk that these weights cannot tell is refused before anybody relies on it."""
+        if options.risk is not None:
+            check_level(options.risk, self.model.network.config.quantiles)
+        return options
 
     @property
     def statistics(self) -> Statistics:

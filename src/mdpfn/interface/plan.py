@@ -46,12 +46,9 @@ class Plan:
 
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""
-        if self.q_quantiles is None:
-            raise MdpfnError("the plan", "without quantiles of Q*", "these weights have none", "use others, or no risk")
         levels = self.quantile_levels
-        if not levels[0] <= level <= levels[-1]:
-            limit = f"it must lie in {levels[0]:g} … {levels[-1]:g}"
-            raise MdpfnError("risk", level, limit, "low values avoid risk, high ones seek it")
+        check_level(level, levels)
+        assert self.q_quantiles is not None
         above = int(np.searchsorted(levels, level))
         below = max(above - 1, 0)
         share = (level - levels[below]) / (levels[above] - levels[below]) if above > below else 0.0
@@ -73,6 +70,15 @@ class Plan:
     def actions(self) -> list[Any]:
         """The actions, as the environment or the data calls them."""
         return _names(self.action_codec, self.policy_logits.shape[1])
+
+
+def check_level(level: float, levels: tuple[float, ...]) -> None:
+    """Refuse a level that weights with quantiles at these `levels` cannot tell."""
+    if not levels:
+        raise MdpfnError("risk", level, "these weights have no quantiles of Q*", "use others, or no risk")
+    if not levels[0] <= level <= levels[-1]:
+        limit = f"it must lie in {levels[0]:g} … {levels[-1]:g}"
+        raise MdpfnError("risk", level, limit, "low values avoid risk, high ones seek it")
 
 
 def _names(codec: Codec | None, n: int) -> list[Any]:
