@@ -33,7 +33,7 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
             axes.set_xticks(ticks, [str(tick) for tick in ticks])
             axes.minorticks_off()
             axes.set_ylim(0, 1.02)
-            axes.set_title(f"{float(visits):g} visits per state and action")
+            axes.set_title(f"visits per state and action: {float(visits):g}")
             axes.set_xlabel("states")
         panels[0].set_ylabel("mean clipped score")
         handles = {text: h for axes in panels for h, text in zip(*axes.get_legend_handles_labels(), strict=True)}

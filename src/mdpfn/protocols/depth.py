@@ -14,7 +14,7 @@ from mdpfn.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_world
 from mdpfn.protocols.methods import IN_CONTEXT, Method, StoredPlanner
 from mdpfn.protocols.parallel import generator, measure_cells
 from mdpfn.protocols.results import Cell, ResultsFile, Row
-from mdpfn.protocols.rollouts import plans, run_episode
+from mdpfn.protocols.rollouts import plans, prepare_episode, run_episode
 
 IDENTITY = ("environment", "weights", "depth")
 MEASURED = ("seed", "score")
@@ -80,7 +80,7 @@ def measure_online(protocol: DepthProtocol, environment: str, planner: StoredPla
     make = method.maker(mdp)
     agents = [make(rng=rng) for rng in rngs]
     for _ in range(protocol.episodes):
-        plans(agents)  # one call of the network for all seeds
+        prepare_episode(agents)  # one call of the network for all seeds
         for agent, simulator in zip(agents, simulators, strict=True):
             run_episode(agent, simulator, protocol.horizon, terminal_ends=False)
     return [{"seed": seed, "score": scorer(policy)} for seed, policy in enumerate(plans(agents))]
