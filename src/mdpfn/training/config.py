@@ -67,6 +67,9 @@ class TrainingConfig:
             raise MdpfnError("average_decay", self.average_decay, "it must lie in [0, 1)", "use a value such as 0.999")
         if not 0 < self.budget[0] <= self.budget[1]:
             raise MdpfnError("budget", self.budget, "it must be (low, high) with 0 < low ≤ high", "correct the range")
+        if (self.lives is None) != (self.network.inputs == "plain"):
+            limit = "plain inputs go with fresh MDPs, planned ones with lives"
+            raise MdpfnError("inputs", repr(self.network.inputs), limit, "change network.inputs or lives")
         low, high = self.depths
         if not 1 <= low <= high:
             raise MdpfnError("min_depth", low, f"it must lie in 1 … max_depth = {high}", "lower it or raise the depth")

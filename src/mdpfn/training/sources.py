@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor, nn
 
+from mdpfn.errors import MdpfnError
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.prior.world import sample_world
 from mdpfn.training.batches import VALIDATION_STEP, sample_examples, validate, validation_examples
@@ -64,6 +65,9 @@ class LivedExamples:
 
     def __init__(self, config: TrainingConfig, n_mdps: int, rank: int) -> None:
         assert config.lives is not None
+        if config.lives.slots < n_mdps:
+            limit = f"every process meets {n_mdps} of them in a step"
+            raise MdpfnError("slots", config.lives.slots, limit, "raise lives.slots or lower batch_size")
         self.config, self.n_mdps = config, n_mdps
         sampler = partial(sample_world, config=config.world)
         self.pool = Pool(config.lives, sampler, [config.seed, rank])

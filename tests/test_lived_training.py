@@ -1,0 +1,130 @@
+"""Training on lives: stopping, resuming and many processes change nothing about what it computes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from mdpfn.errors import MdpfnError
+from mdpfn.network.network import NetworkConfig
+from mdpfn.prior.world import WorldConfig
+from mdpfn.storage import read_bundle
+from mdpfn.training.config import CONFIGS, TrainingConfig, from_dict
+from mdpfn.training.lives import LifeConfig
+from mdpfn.training.loop import Trainer, train
+from mdpfn.weights import load_model
+from tests.runs import ENVIRONMENT, SMALL, final_state, identical, metrics_of
+from tests.test_training import MANY_PROCESSES
+
+LIVED = replace(
+    SMALL,
+    network=NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.2, inputs="planned", quantiles=(0.25, 0.5, 0.75)),
+    world=WorldConfig(n_states=(2, 6), n_actions=(2, 3), discount=(0.8, 0.9)),
+    lives=LifeConfig(slots=6, episodes=(1, 3), steps=(5, 10)),
+    optimizer="muon",
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def stop_after(patch: pytest.MonkeyPatch, step: int) -> None:
+    whole_step = Trainer.step_once
+
+    def step_once(self: Trainer, forward: torch.nn.Module) -> dict[str, float]:
+        metrics = whole_step(self, forward)
+        if self.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        return metrics
+
+    patch.setattr(Trainer, "step_once", step_once)
+
+
+def test_stopping_at_any_step_leaves_no_trace(tmp_path):
+    train(LIVED, tmp_path / "whole")
+    assert {name.split(".")[0] for name in final_state(tmp_path / "whole")} == {
+        "network", "optimizer", "average", "source0"
+    }  # fmt: skip
+    for step in range(1, LIVED.steps):
+        run = tmp_path / f"stopped-{step}"
+        with pytest.MonkeyPatch.context() as patch:
+            stop_after(patch, step)
+            assert train(LIVED, run).step == step
+        assert train(LIVED, run, resume="auto").step == LIVED.steps
+        assert identical(final_state(run), final_state(tmp_path / "whole"))
+        assert metrics_of(run) == metrics_of(tmp_path / "whole")
+        assert identical(read_bundle(run / "model")[0], read_bundle(tmp_path / "whole" / "model")[0])
+
+
+def test_what_is_measured(tmp_path):
+    train(LIVED, tmp_path)
+    steps = [line for line in metrics_of(tmp_path) if "loss" in line]
+    assert all({"kl", "score", "pinball"} <= line.keys() for line in steps)
+    assert all(line["kl"] >= -1e-6 and 0 <= line["score"] <= 1 for line in steps)
+    card = load_model(tmp_path / "model").card["training"]
+    assert card["validation_greedy_score"] == metrics_of(tmp_path)[-1]["validation_greedy_score"]
+    assert load_model(tmp_path / "model").network.config == LIVED.network
+
+
+def test_another_number_of_processes_is_refused(tmp_path):
+    train(LIVED, tmp_path)
+    trainer = Trainer(LIVED, tmp_path)
+    checkpoint = trainer.directory.newest()
+    assert checkpoint is not None
+    second = {name.replace("source0", "source1"): t for name, t in checkpoint.tensors.items() if "source0" in name}
+    with pytest.raises(MdpfnError, match="number of processes is 1, but the run began with 2"):
+        trainer.restore(replace(checkpoint, tensors={**checkpoint.tensors, **second}))
+    trainer.restore(checkpoint)
+    assert trainer.step == LIVED.steps
+
+
+def test_configurations_survive_json(tmp_path):
+    for config in (LIVED, CONFIGS["mdpfn-1"]):
+        assert from_dict(TrainingConfig, json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"network": SMALL.network}, "inputs is 'plain'"),
+        ({"lives": None}, "inputs is 'planned'"),
+        ({"batch_size": 8}, "slots is 6"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(tmp_path, changes, message):
+    with pytest.raises(MdpfnError, match=message):
+        Trainer(replace(LIVED, **changes), tmp_path)
+
+
+@pytest.mark.slow
+def test_two_processes_go_on_as_if_never_stopped(tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(LIVED.to_dict()))
+    script = tmp_path / "script.py"
+    script.write_text(MANY_PROCESSES)
+
+    def torchrun(run: Path, stop: int, processes: int = 2) -> subprocess.CompletedProcess[str]:
+        launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
+        return subprocess.run(
+            [*launch, script, config, run, str(stop)], env=ENVIRONMENT, capture_output=True, text=True
+        )
+
+    for run, stop in (("stopped", 3), ("stopped", 0), ("whole", 0)):
+        done = torchrun(tmp_path / run, stop)
+        assert done.returncode == 0, done.stderr
+    assert identical(final_state(tmp_path / "stopped"), final_state(tmp_path / "whole"))
+    assert metrics_of(tmp_path / "stopped") == metrics_of(tmp_path / "whole")
+    sources = {name.split(".")[0] for name in final_state(tmp_path / "whole") if name.startswith("source")}
+    assert sources == {"source0", "source1"}
