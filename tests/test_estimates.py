@@ -98,6 +98,23 @@ def test_independent_of_the_rest_of_the_batch(parts: list[Problem]) -> None:
         np.testing.assert_allclose(mine, tables(estimate(alone, its_told, its_layout), alone)[0], atol=TOLERANCE)
 
 
+def test_company_does_not_decide_how_an_mdp_is_solved() -> None:
+    """Exact alone, exact in any batch: a table for all of them would be too large, so they get several."""
+    n = 30
+    walk = Statistics.from_transitions(range(n), [0] * n, [0.0] * (n - 1) + [1.0], [*range(1, n), 0], n_actions=2)
+    part = walk.batch(), Told.of(0.999)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "DENSE_ENTRIES", 31**2 * 3)
+        for n_others in (0, 1, 20):
+            small = Statistics.from_transitions([0], [0], [1.0], [0], n_actions=5).batch(), Told.of(0.5)
+            known, told, layout = joined([part, *[part, small] * n_others])
+            found = tables(estimate(known, told, layout), known)
+            alone, its_told, its_layout = joined([part])
+            exact = tables(estimate(alone, its_told, its_layout), alone)[0]
+            assert exact[n - 1, 0, CERTAIN] == pytest.approx(1 / (1 - 0.999**n))
+            np.testing.assert_allclose(found[0], exact, rtol=TOLERANCE)
+
+
 @settings(max_examples=40, deadline=None)
 @given(histories(), st.sampled_from([0.0, 0.9, 0.99]))
 def test_what_is_believed_of_the_unseen_is_in_order(history: Statistics, discount: float) -> None:

@@ -29,8 +29,8 @@ from mdpfn.told import Told
 N_ESTIMATES = 4
 CERTAIN, OPTIMISTIC, PESSIMISTIC, CURIOUS = range(N_ESTIMATES)
 UNSEEN_VISITS = 0.03  # w
-DENSE_ENTRIES = 2_000_000  # of one chunk of dense models, states · actions · states
-CHUNK = 16  # MDPs solved together, of similar sizes
+DENSE_ENTRIES = 2_000_000  # of dense models solved together, states · actions · states
+CHUNK = 16  # MDPs solved together at most, of similar sizes
 FIRST_SWEEPS = 8
 MAX_IMPROVEMENTS = 30  # of a policy; a handful is the rule
 IMPROVEMENT = 1e-9  # relative; less is rounding
@@ -60,13 +60,17 @@ def estimate(z: StatisticsBatch, told: Told, layout: Layout) -> Estimates:
     value = np.zeros((len(layout.state_mdp), N_ESTIMATES))
     n_active = np.bincount(layout.active_mdp, minlength=len(z))
     entries = (n_active + 1) ** 2 * (z.n_actions + 1)
-    by_size = np.argsort(n_active, kind="stable")
-    small = by_size[entries[by_size] * min(CHUNK, len(z)) <= DENSE_ENTRIES]
-    for first in range(0, len(small), CHUNK):
-        _policy_iteration(z, layout, model, small[first : first + CHUNK], value)
-    large = np.setdiff1d(by_size, small)
-    if len(large):
-        _value_iteration(layout, model, np.isin(layout.state_mdp, large), value)
+    large = entries > DENSE_ENTRIES  # whatever else is in the batch
+    small = np.argsort(n_active, kind="stable")
+    small = small[~large[small]]
+    while len(small):
+        next_ones = small[:CHUNK]
+        padded = (n_active[next_ones].max() + 1) ** 2 * (z.n_actions[next_ones].max() + 1)
+        n = max(1, min(CHUNK, DENSE_ENTRIES // padded))
+        _policy_iteration(z, layout, model, small[:n], value)
+        small = small[n:]
+    if large.any():
+        _value_iteration(layout, model, large[layout.state_mdp], value)
     return Estimates(model.backup(value), value[layout.n_active :], value)
 
 
