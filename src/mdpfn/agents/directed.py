@@ -14,7 +14,7 @@ from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
 TIE = 1e-3  # of the reward scale: values closer than this are equally good
-WITHIN_REACH = 0.01  # curiosity ends where it is worth less than this part of heaven: some ninety steps away at γ = 0.95
+WITHIN_REACH = 0.01  # curiosity ends where it is worth less than this part of heaven
 TABLE_TEMPERATURE = 0.3  # of the range of values in a state
 STATES_PER_STEP = 25  # the plan of a large problem must serve for more than one step
 
@@ -54,18 +54,19 @@ class DirectedExplorer:
         self._seen = set(zip(z.pair[z.transition_row].tolist(), z.successor.tolist(), strict=True))
         self._scale = statistics.reward_scale
         self._steps_since_plan = 0
+        self._news = False  # since the last plan
 
     def progress(self) -> dict[str, int]:
         """What the statistics do not tell of it."""
-        return {"episode": self.episode, "steps_since_plan": self._steps_since_plan}
+        return {"episode": self.episode, "steps_since_plan": self._steps_since_plan, "news": int(self._news)}
 
-    def resume(self, episode: int, steps_since_plan: int) -> None:
+    def resume(self, episode: int, steps_since_plan: int, news: int) -> None:
         """Go on where another explorer of the same statistics was."""
-        self.episode, self._steps_since_plan = episode, steps_since_plan
+        self.episode, self._steps_since_plan, self._news = episode, steps_since_plan, bool(news)
 
     def policy(self, state: int, z: StatisticsBatch, told: Told) -> Floats:
         """(S, A) equal probability on the best actions of each state, as things look from `state`."""
-        self._steps_since_plan = 0
+        self._steps_since_plan, self._news = 0, False
         values = explorers_values(z, told)
         reach = values[state, :, CURIOUS].max() * (1 - told.discount[0])
         q = values[:, :, CURIOUS if self.episode % 2 and reach > WITHIN_REACH else OPTIMISTIC]
@@ -74,19 +75,20 @@ class DirectedExplorer:
         return policy
 
     def is_news(self, transition: Transition) -> bool:
-        """Whether this changes what to do: an episode over, a new successor, twice the visits, a larger reward."""
+        """Whether to plan again: after an episode, a new successor, twice the visits, a larger reward."""
         self._steps_since_plan += 1
         pair = transition.state * self.statistics.n_actions + transition.action
         visits = self._visits[pair] = self._visits.get(pair, 0) + 1
-        news = not visits & (visits - 1)
+        if not visits & (visits - 1):
+            self._news = True
         if (pair, transition.next_state) not in self._seen:
             self._seen.add((pair, transition.next_state))
-            news = True
+            self._news = True
         if self.statistics.reward_scale != self._scale:
             self._scale = self.statistics.reward_scale
-            news = True
+            self._news = True
         if transition.ends_episode:
             self.episode += 1
             return True
         n_states = self.statistics.n_visited / self.statistics.n_actions
-        return news and self._steps_since_plan * STATES_PER_STEP >= n_states
+        return self._news and self._steps_since_plan * STATES_PER_STEP >= n_states

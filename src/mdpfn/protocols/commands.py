@@ -45,7 +45,7 @@ def reproduce(
 
 def study(
     what: Positional[Study],
-    weights: tuple[str, ...] = ("paper",),
+    weights: tuple[str, ...] = ("mdpfn-1",),
     snapshots: Path | None = None,
     out: Path = Path("results"),
     workers: int = 2,
@@ -94,7 +94,7 @@ def leaderboard(
     seeds: int = 5,
     out: Path = Path("results"),
     workers: int = 2,
-    weights: str = "paper",
+    weights: str = "mdpfn-1",
 ) -> None:
     """Score agents on environments after 1, 2, 4, … episodes: by default all of both.
 

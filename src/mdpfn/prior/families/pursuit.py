@@ -24,10 +24,12 @@ def sample_pursuit(rng: np.random.Generator, n_states: int, n_actions: int) -> T
     Who is chased earns a little at every step it is free, or must reach a place. After a meeting the episode ends, or
     both are put back to where they began.
     """
-    if n_states < 4:  # no room for two: the other one stands still
+    if n_states < 4:  # no room for two
         return sample_maze(rng, n_states, n_actions)
     moves = sample_graph(rng, int(np.sqrt(n_states)), n_actions)
     n_places = len(moves)
+    if n_places < 2:
+        return sample_maze(rng, n_states, n_actions)
     hunted = coin(rng, 0.5)
     other = _habit(rng, moves, towards=hunted)  # (own place, other place, next place of the other)
     mine, theirs = np.divmod(np.arange(n_places**2), n_places)
