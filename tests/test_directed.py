@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from mdpfn import Agent
 from mdpfn.agents import InContext, Transition, directed
-from mdpfn.agents.directed import DirectedExplorer, explorers_values, exploring_table
+from mdpfn.agents.directed import DirectedExplorer, planners_values, exploring_table
 from mdpfn.environments import Simulator
 from mdpfn.errors import MdpfnError
 from mdpfn.estimates import CURIOUS, OPTIMISTIC
@@ -95,7 +95,7 @@ class TestChoosing:
         )
         told = Told.of(0.9)
         explorer, z = DirectedExplorer(statistics), statistics.batch()
-        values = explorers_values(z, told)
+        values, _ = planners_values(z, told)
         policies = []
         for explorer.episode in range(4):
             policies.append(explorer.policy(0, z, told))
@@ -141,13 +141,13 @@ class TestChoosing:
 class TestNews:
     def count_plans(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         plans = []
-        whole = directed.explorers_values
+        whole = directed.planners_values
 
         def counted(z: StatisticsBatch, told: Told) -> Any:
             plans.append(1)
             return whole(z, told)
 
-        monkeypatch.setattr(directed, "explorers_values", counted)
+        monkeypatch.setattr(directed, "planners_values", counted)
         return plans
 
     def test_it_plans_again_only_on_news(self, monkeypatch):

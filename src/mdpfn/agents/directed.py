@@ -14,18 +14,25 @@ from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
 TIE = 1e-3  # of the reward scale: values closer than this are equally good
-WITHIN_REACH = 0.01  # curiosity ends where it is worth less than this part of heaven
+WITHIN_REACH = 0.03  # curiosity ends where it is worth less than this part of heaven …
+FAR_AWAY = 0.001  # … or than this, while there is something that was never tried: it may be many steps away
 TABLE_TEMPERATURE = 0.3  # of the range of values in a state
 STATES_PER_STEP = 25  # the plan of a large problem must serve for more than one step
 
 
-def explorers_values(z: StatisticsBatch, told: Told) -> Floats:
-    """(S, A, planners) what each planner of `mdpfn.estimates` thinks of every pair of one MDP."""
+def planners_values(z: StatisticsBatch, told: Told) -> tuple[Floats, bool]:
+    """(S, A, planners) what each planner of `mdpfn.estimates` thinks of every pair of one MDP.
+
+    And whether there is something untried: an action of a state that was left before, or a state that was not.
+    """
     known = with_absorbing(z)
-    estimates = estimate(known, told, Layout.of(known))
+    layout = Layout.of(known)
+    estimates = estimate(known, told, layout)
     n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
     tables = [estimates.q_table(known, planner) for planner in range(N_ESTIMATES)]
-    return np.stack(tables, axis=1).reshape(-1, n_actions, N_ESTIMATES)[:n_states]
+    values = np.stack(tables, axis=1).reshape(-1, n_actions, N_ESTIMATES)[:n_states]
+    untried = layout.n_blank_actions[: layout.n_active].any() or (layout.successor >= layout.n_active).any()
+    return values, bool(untried)
 
 
 def exploring_table(z: StatisticsBatch, told: Told) -> Floats:
@@ -34,7 +41,7 @@ def exploring_table(z: StatisticsBatch, told: Told) -> Floats:
     π(a | s) = softmax_a(Q(s, a) / (τ · range of Q in s)): held fixed, the best action alone could hit the same wall
     again and again.
     """
-    q = explorers_values(z, told)[:, :, CURIOUS]
+    q = planners_values(z, told)[0][:, :, CURIOUS]
     spread = np.ptp(q, axis=1, keepdims=True)
     return softmax(q / (TABLE_TEMPERATURE * np.where(spread > 0, spread, 1.0)))
 
@@ -67,9 +74,10 @@ class DirectedExplorer:
     def policy(self, state: int, z: StatisticsBatch, told: Told) -> Floats:
         """(S, A) equal probability on the best actions of each state, as things look from `state`."""
         self._steps_since_plan, self._news = 0, False
-        values = explorers_values(z, told)
+        values, untried = planners_values(z, told)
         reach = values[state, :, CURIOUS].max() * (1 - told.discount[0])
-        q = values[:, :, CURIOUS if self.episode % 2 and reach > WITHIN_REACH else OPTIMISTIC]
+        curious = self.episode % 2 and reach > (FAR_AWAY if untried else WITHIN_REACH)
+        q = values[:, :, CURIOUS if curious else OPTIMISTIC]
         best = q >= q.max(axis=1, keepdims=True) - TIE
         policy: Floats = best / best.sum(axis=1, keepdims=True)
         return policy
