@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from mdpfn import Agent
 from mdpfn.agents import InContext, Transition, directed
-from mdpfn.agents.directed import DirectedExplorer, planners_values, exploring_table
+from mdpfn.agents.directed import DirectedExplorer, exploring_table, planners_values
 from mdpfn.environments import Simulator
 from mdpfn.errors import MdpfnError
 from mdpfn.estimates import CURIOUS, OPTIMISTIC

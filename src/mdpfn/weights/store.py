@@ -18,7 +18,7 @@ from mdpfn.storage import DESCRIPTION, read_bundle, write_bundle
 from mdpfn.told import Told
 
 FORMAT = 1
-DEFAULT_WEIGHTS = "paper"
+DEFAULT_WEIGHTS = "mdpfn-1"
 SHIPPED = Path(__file__).parent
 Planner = Callable[[StatisticsBatch, Told], list[Outlook]]
 
