@@ -259,3 +259,20 @@ def test_weights_without_quantiles_have_none() -> None:
 def test_levels_that_make_no_sense_are_refused(inputs: str, quantiles: tuple[float, ...], message: str) -> None:
     with pytest.raises(MdpfnError, match=message):
         NetworkConfig(inputs=inputs, quantiles=quantiles)
+
+
+def test_steps_beyond_the_depth_of_training_go_less_and_less_far() -> None:
+    """Up to it nothing changes; then depths come together, where a plain network goes on drifting."""
+    history = Statistics.from_transitions([0, 1, 2, 0], [0, 0, 1, 1], [0.0, 1.0, 0.0, -1.0], [1, 2, 0, 2])
+    network = random_network()
+    plain = {depth: outlooks(network, history.batch(), depth=depth)[0].policy_logits for depth in (3, 4)}
+    network.config = replace(network.config, trained_depth=3)
+    relaxed = {depth: outlooks(network, history.batch(), depth=depth)[0].policy_logits for depth in (3, 4, 400, 401)}
+    assert (relaxed[3] == plain[3]).all()
+    assert np.abs(relaxed[4] - plain[4]).max() > 1e-6
+    assert np.abs(relaxed[401] - relaxed[400]).max() < 1e-3
+
+
+def test_a_depth_of_training_is_a_number_of_steps() -> None:
+    with pytest.raises(MdpfnError, match="trained_depth"):
+        NetworkConfig(trained_depth=0)

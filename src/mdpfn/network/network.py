@@ -27,6 +27,7 @@ class NetworkConfig:
     width: int = 256
     n_heads: int = 8
     depth: int = 20  # K: propagation steps; the weights are tied, so any depth runs at use
+    trained_depth: int | None = None  # steps beyond it go less and less far; None: they are steps like the others
     transition_bias: float = 1.0  # β
     dropout: float = 0.05
     inputs: Literal["plain", "planned"] = "plain"  # the paper's features, or also what planners make of them
@@ -38,6 +39,8 @@ class NetworkConfig:
         check_types(self)
         for field, low in (("width", 1), ("n_heads", 1), ("depth", 0)):
             whole_number(field, getattr(self, field), low)
+        if self.trained_depth is not None:
+            whole_number("trained_depth", self.trained_depth, low=1)
         if self.width % self.n_heads:
             raise MdpfnError(
                 "width", self.width, f"it must be divisible by n_heads = {self.n_heads}", "change one of them"
@@ -126,9 +129,19 @@ class PolicyNetwork(nn.Module):
         states = self.state_init(torch.cat([mean_over_actions(code, tokens), tokens.state_features], dim=1))  # h_s⁽⁰⁾
         pairs = code  # h_sa⁽⁰⁾ = e_sa
         step = self._propagation(code, tokens, beta)
-        for _ in range(depth):
-            states, pairs = step(states, pairs)
+        for number in range(1, depth + 1):
+            after = step(states, pairs)
+            share = self._share_of_step(number)
+            states, pairs = after if share == 1 else (states.lerp(after[0], share), pairs.lerp(after[1], share))
         return self._readout(states, pairs, code, tokens)
+
+    def _share_of_step(self, number: int) -> float:
+        """How far step ℓ goes: all the way, and (K/ℓ)² of it beyond the depth K of training.
+
+        These shares sum up to less than K, so that any depth at use ends near what training knows.
+        """
+        trained = self.config.trained_depth
+        return 1.0 if trained is None or number <= trained else (trained / number) ** 2
 
     def _propagation(self, code: Tensor, tokens: Tokens, beta: float) -> Step:
         """One step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ as a function; all that does not change over the K steps is done here."""

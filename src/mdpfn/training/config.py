@@ -93,7 +93,8 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
             network=NetworkConfig(
                 width=64,
                 n_heads=4,
-                depth=6,
+                depth=4,
+                trained_depth=12,
                 inputs="planned",
                 quantiles=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
             ),
@@ -104,9 +105,10 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
             learning_rate=2e-3,
             warmup_steps=300,
             final_learning_rate=0.02,
+            gradient_clip=1.0,
             average_decay=0.999,
             min_depth=2,
-            max_depth=10,
+            max_depth=12,
         ),
         "tiny": TrainingConfig(
             network=NetworkConfig(width=32, n_heads=4, depth=8, dropout=0.0),
