@@ -22,10 +22,11 @@ def test_planned_orders_beat_orders_by_feeling() -> None:
     assert after > before
 
 
-def test_binned_observations_beat_chance() -> None:
+def test_binned_observations_are_learned() -> None:
     learned = continuous.main(episodes=60)
-    assert learned["CartPole-v1"] > 25  # random actions last about 22 steps
-    assert learned["Acrobot-v1"] > -500  # where every episode is broken off
+    assert learned["CartPole-v1"] > 200  # random actions last about 22 steps
+    assert learned["MountainCar-v0"] > -190  # at −200 every episode is broken off …
+    assert learned["Acrobot-v1"] > -450  # … and at −500
 
 
 def test_the_game_is_won(tmp_path: Path) -> None:
