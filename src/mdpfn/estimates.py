@@ -29,7 +29,7 @@ from mdpfn.told import Told
 N_ESTIMATES = 4
 CERTAIN, OPTIMISTIC, PESSIMISTIC, CURIOUS = range(N_ESTIMATES)
 UNSEEN_VISITS = 0.03  # w
-DENSE_ENTRIES = 2_000_000  # of dense models solved together, states · actions · states
+DENSE_ENTRIES = 500_000  # of dense models solved at once, states · actions · states: beyond, sweeps are faster
 CHUNK = 16  # MDPs solved together at most, of similar sizes
 FIRST_SWEEPS = 8
 MAX_IMPROVEMENTS = 30  # of a policy; a handful is the rule
