@@ -9,6 +9,7 @@ from mdpfn.figures.data import Row, curve, group, label
 from mdpfn.figures.style import BLACK, ENVIRONMENT_COLOURS, PAGE_WIDTH, SCORE_LABEL, figure, plot_band, score_axes
 
 CSV = "depth.csv"
+COLUMNS = 2
 COLOURS = {"prior": BLACK, **ENVIRONMENT_COLOURS}
 MARKERS = {"prior": "s", "gridworld-3x3": "o", "gridworld-5x5": "^", "frozen-lake": "D"}
 
@@ -17,9 +18,12 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
     """Mean and one standard deviation over seeds, on held-out MDPs and on the benchmarks."""
     path = directory / "depth.png"
     models = group(rows, "weights")
-    with figure(path, PAGE_WIDTH, 2.6) as made:
-        panels = made.subplots(1, len(models), sharey=True, squeeze=False)[0]
-        for axes, ((weights,), of_model) in zip(panels, models.items(), strict=True):
+    n_rows = -(-len(models) // COLUMNS)
+    with figure(path, PAGE_WIDTH, 0.4 + 2.3 * n_rows) as made:
+        panels = made.subplots(n_rows, min(len(models), COLUMNS), sharex=True, sharey=True, squeeze=False)
+        for axes in panels.flat[len(models) :]:
+            axes.set_axis_off()
+        for axes, ((weights,), of_model) in zip(panels.flat, models.items(), strict=False):
             for (environment,), of_curve in group(of_model, "environment").items():
                 look: dict[str, Any] = {
                     "color": COLOURS[environment],
@@ -30,8 +34,8 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
             score_axes(axes, (2**i for i in range(7)))
             axes.set_ylim(-0.35, 1.15)
             axes.set_title(f"weights: {weights}")
-            axes.set_xlabel("depth K")
-        panels[0].set_ylabel(SCORE_LABEL)
-        handles, labels = panels[0].get_legend_handles_labels()
+        made.supxlabel("depth K")
+        made.supylabel(SCORE_LABEL)
+        handles, labels = panels.flat[0].get_legend_handles_labels()
         made.legend(handles, labels, loc="outside upper center", ncols=len(handles))
     return [path]
