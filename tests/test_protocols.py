@@ -449,7 +449,7 @@ class TestLeaderboard:
             "1",
         )
         assert last["episodes"] == "2"
-        words = "mdpfn leaderboard --episodes 2 --seeds 1 --weights paper --agents ucbvi --environments chain-5"
+        words = "mdpfn leaderboard --episodes 2 --seeds 1 --weights mdpfn-1 --agents ucbvi --environments chain-5"
         assert last["command"] == words
 
 
