@@ -194,20 +194,32 @@ def train(
 
     Under torchrun, every process calls this.
     """
-    if "WORLD_SIZE" in os.environ and not dist.is_initialized():
-        dist.init_process_group()  # gloo, and nccl for tensors on a GPU
-    trainer = Trainer(config, directory, minutes)
-    with trainer.directory.owned() if trainer.rank == 0 else nullcontext():
-        checkpoint = trainer.directory.newest()
-        if checkpoint is not None and resume == "never":
-            limit = "it already holds a run"
-            raise MdpfnError("the run directory", repr(str(directory)), limit, "add --resume auto or choose another")
-        if checkpoint is not None:
-            trainer.restore(checkpoint)
-        trainer.run()
-        if trainer.rank == 0 and trainer.progress >= 1:
-            write_model(trainer, trainer.directory.model)
+    with _process_group():
+        trainer = Trainer(config, directory, minutes)
+        with trainer.directory.owned() if trainer.rank == 0 else nullcontext():
+            checkpoint = trainer.directory.newest()
+            if checkpoint is not None and resume == "never":
+                limit, remedy = "it already holds a run", "add --resume auto or choose another"
+                raise MdpfnError("the run directory", repr(str(directory)), limit, remedy)
+            if checkpoint is not None:
+                trainer.restore(checkpoint)
+            trainer.run()
+            if trainer.rank == 0 and trainer.progress >= 1:
+                write_model(trainer, trainer.directory.model)
     return trainer
+
+
+@contextmanager
+def _process_group() -> Iterator[None]:
+    """Under torchrun, the group of its processes; left open at exit, its threads may abort the interpreter."""
+    if "WORLD_SIZE" not in os.environ or dist.is_initialized():
+        yield
+        return
+    dist.init_process_group()  # gloo, and nccl for tensors on a GPU
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 def write_model(trainer: Trainer, directory: Path) -> None:
