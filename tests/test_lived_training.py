@@ -20,8 +20,8 @@ from mdpfn.training.config import CONFIGS, TrainingConfig, from_dict
 from mdpfn.training.lives import LifeConfig
 from mdpfn.training.loop import Trainer, train
 from mdpfn.weights import load_model
-from tests.runs import ENVIRONMENT, SMALL, final_state, identical, metrics_of
-from tests.test_training import MANY_PROCESSES
+from tests.runs import SMALL, final_state, identical, metrics_of
+from tests.test_training import MANY_PROCESSES, run_many
 
 LIVED = replace(
     SMALL,
@@ -117,9 +117,7 @@ def test_two_processes_go_on_as_if_never_stopped(tmp_path):
 
     def torchrun(run: Path, stop: int, processes: int = 2) -> subprocess.CompletedProcess[str]:
         launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
-        return subprocess.run(
-            [*launch, script, config, run, str(stop)], env=ENVIRONMENT, capture_output=True, text=True
-        )
+        return run_many([*launch, script, config, run, str(stop)], run, afresh=stop > 0)
 
     for run, stop in (("stopped", 3), ("stopped", 0), ("whole", 0)):
         done = torchrun(tmp_path / run, stop)
