@@ -273,7 +273,7 @@ save_file(trainer.network.state_dict(), run / f"rank-{trainer.rank}-step-{traine
 
 
 def run_many(command: list[Any], run: Path, *, afresh: bool) -> subprocess.CompletedProcess[str]:
-    """The finished command, tried up to three times: threads of gloo may abort a process at its exit on a busy machine."""
+    """The finished command, tried up to three times: gloo may abort a process at its exit on a busy machine."""
     for _ in range(3):
         if afresh:
             shutil.rmtree(run, ignore_errors=True)
