@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mdpfn import cli
-from mdpfn.environments import ENVIRONMENTS, load_environment, load_environments, save_environment
+from mdpfn.environments import ENVIRONMENTS, Environment, load_environment, load_environments, save_environment
 from mdpfn.errors import MdpfnError
 from mdpfn.exact import Scorer
 from mdpfn.mdp import TabularMDP
@@ -224,13 +224,19 @@ class TestCommand:
         assert (tmp_path / "scores.csv").read_text() == "name,age\nAda,36\n"
 
 
+def settings_on(environment: Environment) -> object:
+    """What the rows of this environment depend on."""
+    [cell] = leaderboard.cells_on([environment], [Method("rmax")], LeaderboardProtocol(), leaderboard.measure)
+    return cell.settings
+
+
 def test_rows_of_a_changed_file_are_stale(tmp_path: Path) -> None:
     write(tmp_path / "a.npz")
-    before = leaderboard.settings_on(LeaderboardProtocol(), load_environment(tmp_path / "a.npz"))
+    before = settings_on(load_environment(tmp_path / "a.npz"))
     write(tmp_path / "a.npz", discount=0.9)
-    after = leaderboard.settings_on(LeaderboardProtocol(), load_environment(tmp_path / "a.npz"))
+    after = settings_on(load_environment(tmp_path / "a.npz"))
     assert before != after
-    assert leaderboard.settings_on(LeaderboardProtocol(), ENVIRONMENTS["taxi"]) == LeaderboardProtocol()
+    assert settings_on(ENVIRONMENTS["taxi"]) == LeaderboardProtocol()
 
 
 def test_a_loaded_environment_scores_like_the_original(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from mdpfn.environments import Environment, Simulator
 from mdpfn.exact import Scorer
@@ -13,6 +14,8 @@ from mdpfn.protocols.methods import Method
 from mdpfn.protocols.parallel import generator, measure_cells
 from mdpfn.protocols.results import Cell, ResultsFile, Row
 from mdpfn.protocols.rollouts import plans, prepare_episode, run_episode
+
+P = TypeVar("P")
 
 IDENTITY = ("environment", "agent", "weights", "depth")
 MEASURED = ("seed", "episodes", "score")
@@ -36,22 +39,31 @@ def run(
     workers: int,
 ) -> None:
     """Measure every method on every environment into the CSV file at `path`."""
-    cells = [
+    cells = cells_on(environments, methods, protocol, measure)
+    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="leaderboard")
+
+
+def cells_on(
+    environments: Sequence[Environment],
+    methods: Sequence[Method],
+    protocol: P,
+    measure: Callable[[P, Environment, Method], list[Row]],
+    options: tuple[str, ...] = (),
+) -> list[Cell]:
+    """A cell for every method on every environment; `options` tell apart methods that are called the same.
+
+    Rows depend on the protocol, and on the content of the file that an environment was read from.
+    """
+    return [
         Cell(
-            identity=(environment.name, *method.identity),
-            settings=settings_on(protocol, environment),
+            identity=(environment.name, *method.identity, *(method.options.get(option) for option in options)),
+            settings=(protocol, environment.checksum) if environment.checksum else protocol,
             weights_hash=method.weights_hash,
             measure=partial(measure, protocol, environment, method),
         )
         for environment in environments
         for method in methods
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="leaderboard")
-
-
-def settings_on(protocol: object, environment: Environment) -> object:
-    """What the rows of a cell depend on: the protocol, and the content of a file the environment was read from."""
-    return (protocol, environment.checksum) if environment.checksum else protocol
 
 
 def measure(protocol: LeaderboardProtocol, environment: Environment, method: Method) -> list[Row]:

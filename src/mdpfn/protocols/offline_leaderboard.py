@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from mdpfn.environments import Environment
-from mdpfn.protocols.leaderboard import settings_on
+from mdpfn.protocols.leaderboard import cells_on
 from mdpfn.protocols.methods import Method
 from mdpfn.protocols.offline import recover, uniform_stream
 from mdpfn.protocols.parallel import generator, measure_cells
-from mdpfn.protocols.results import Cell, ResultsFile, Row
+from mdpfn.protocols.results import ResultsFile, Row
 
 IDENTITY = ("environment", "agent", "weights", "depth", "penalty")
 MEASURED = ("seed", "transitions", "score")
@@ -46,16 +45,7 @@ def run(
     workers: int,
 ) -> None:
     """Measure every method on every environment into the CSV file at `path`."""
-    cells = [
-        Cell(
-            identity=(environment.name, *method.identity, method.options.get("penalty")),
-            settings=settings_on(protocol, environment),
-            weights_hash=method.weights_hash,
-            measure=partial(measure, protocol, environment, method),
-        )
-        for environment in environments
-        for method in methods
-    ]
+    cells = cells_on(environments, methods, protocol, measure, options=("penalty",))
     measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="offline leaderboard")
 
 
