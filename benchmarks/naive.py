@@ -80,4 +80,4 @@ def naive_outputs(
         h_s = h_s * state_mask[..., None]
     h_of_pair = h_s[:, :, None, :].expand(-1, -1, n_actions, -1)
     out: Tensor = network.head(torch.cat([h_of_pair, h_sa, e, of_row], -1))
-    return out if network.skip is None else out + network.skip(of_row)
+    return out if network.plans is None else out + network.plans(of_row, network.plans.trust(h_of_pair))

@@ -35,7 +35,7 @@ def tables_of(weights: str, results: Path) -> dict[str, list[dict[str, str]]]:
     """Every table with the rows of these weights and of the baselines, one mapping per line."""
     found = {}
     for table_name, make in TABLES.items():
-        rows = [row for row in read(results / f"{table_name}.csv") if row["weights"] in ("", weights)]
+        rows = [row for row in read(results / f"{table_name}.csv") if row.get("weights") in ("", weights)]
         if any(row["weights"] == weights for row in rows):
             table = make(rows)
             headers = [header or ("environment", "method")[i] for i, header in enumerate(table.headers)]

@@ -10,7 +10,7 @@ import torch
 from hypothesis import strategies as st
 
 from mdpfn.arrays import Floats
-from mdpfn.estimates import CERTAIN, CURIOUS, OPTIMISTIC, PESSIMISTIC, UNSEEN_VISITS
+from mdpfn.estimates import CERTAIN, CURIOUS, OPTIMISTIC, PENALTY, PESSIMISTIC, UNSEEN_VISITS
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
@@ -107,10 +107,11 @@ def slow_estimates(known: StatisticsBatch, told: Told) -> tuple[Floats, Floats, 
     high, low = 1.0 if np.isinf(high) else high, -1.0 if np.isinf(low) else low
     unseen = np.zeros(4)  # the certain planner's own is the mean of what it knows
     unseen[OPTIMISTIC] = high / (1 - gamma) if high > 0 else high
-    unseen[PESSIMISTIC] = low / (1 - gamma) if low < 0 else low
+    unseen[PESSIMISTIC] = (low / (1 - gamma) if low < 0 else low) - PENALTY / (1 - gamma)
     unseen[CURIOUS] = 1 / (1 - gamma)
     earned = reward[:, :, None] * (np.arange(4) != CURIOUS)
-    w = UNSEEN_VISITS * (np.arange(4) != CERTAIN)
+    earned[:, :, PESSIMISTIC] -= PENALTY / np.sqrt(np.maximum(visits, 1))
+    w = UNSEEN_VISITS * np.isin(np.arange(4), (OPTIMISTIC, CURIOUS))
     weight = visits[:, :, None] / np.where(tried[:, :, None], visits[:, :, None] + w, 1)
     goes_on = ~terminal[:, None, None]
     allowed = tried[:, :, None] | (np.arange(4) != CERTAIN)

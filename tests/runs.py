@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -58,3 +59,34 @@ def identical(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) ->
         ours[name].dtype == theirs[name].dtype and ours[name].numpy().tobytes() == theirs[name].numpy().tobytes()
         for name in ours
     )
+
+
+MANY_PROCESSES = """
+import os, signal, sys
+from pathlib import Path
+from safetensors.torch import save_file
+from mdpfn.training import loop
+from mdpfn.training.config import load_config
+
+config, run, stop = load_config(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+whole_step = loop.Trainer.step_once
+
+def step_once(self, forward):
+    metrics = whole_step(self, forward)
+    if self.step == stop and self.rank == 1:
+        signal.raise_signal(signal.SIGTERM)
+    return metrics
+
+loop.Trainer.step_once = step_once
+trainer = loop.train(config, run, resume="auto")
+save_file(trainer.network.state_dict(), run / f"rank-{trainer.rank}-step-{trainer.step}.safetensors")
+"""
+
+
+def train_together(config: Path, run: Path, stop: int) -> subprocess.CompletedProcess[str]:
+    """A training of two processes, of which the second gets a signal to stop after step `stop`."""
+    script = run.with_suffix(".py")
+    script.write_text(MANY_PROCESSES)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    command = [*launch, script, config, run, str(stop)]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)

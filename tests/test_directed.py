@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from mdpfn import Agent
 from mdpfn.agents import InContext, Transition, directed
-from mdpfn.agents.directed import DirectedExplorer, exploring_table, planners_values
+from mdpfn.agents.directed import DirectedExplorer, Planners, exploring_table
 from mdpfn.environments import Simulator
 from mdpfn.errors import MdpfnError
 from mdpfn.estimates import CURIOUS, OPTIMISTIC
@@ -95,12 +95,12 @@ class TestChoosing:
         )
         told = Told.of(0.9)
         explorer, z = DirectedExplorer(statistics), statistics.batch()
-        values, _ = planners_values(z, told)
+        planners = Planners(z, told)
         policies = []
         for explorer.episode in range(4):
             policies.append(explorer.policy(0, z, told))
         for policy, kind in zip(policies, (OPTIMISTIC, CURIOUS, OPTIMISTIC, CURIOUS), strict=True):
-            q = values[:, :, kind]
+            q = planners.q(kind)
             best = q >= q.max(axis=1, keepdims=True) - 1e-3
             np.testing.assert_allclose(policy, best / best.sum(axis=1, keepdims=True))
         assert policies[0][0].tolist() == [1, 0]
@@ -141,13 +141,13 @@ class TestChoosing:
 class TestNews:
     def count_plans(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         plans = []
-        whole = directed.planners_values
 
-        def counted(z: StatisticsBatch, told: Told) -> Any:
-            plans.append(1)
-            return whole(z, told)
+        class Counted(Planners):
+            def __init__(self, z: StatisticsBatch, told: Told) -> None:
+                plans.append(1)
+                super().__init__(z, told)
 
-        monkeypatch.setattr(directed, "planners_values", counted)
+        monkeypatch.setattr(directed, "Planners", Counted)
         return plans
 
     def test_it_plans_again_only_on_news(self, monkeypatch):

@@ -397,3 +397,11 @@ def test_a_state_that_only_sometimes_ends_episodes_is_refused() -> None:
     env.P = {0: {0: [(1.0, 1, 0.0, True)], 1: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, False)], 1: []}}
     with pytest.raises(MdpfnError, match="state 1"):
         from_gymnasium_table(env)
+
+
+@pytest.mark.parametrize("action", [-1, 4, 1000, 0.5])
+def test_actions_outside_the_space_are_refused(action):
+    env = TabularEnv(gridworld(3))
+    env.reset(seed=0)
+    with pytest.raises(MdpfnError, match="the actions are 0 to 3"):
+        env.step(action)

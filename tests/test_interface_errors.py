@@ -197,7 +197,7 @@ CASES: dict[str, tuple[str, Case]] = {
     "ids of NaN": ("action", lambda: fit({"action": [NAN, 1]})),
     "huge ids": ("the number of states", lambda: fit({"state": [0, 10**9]})),
     "a missing name": ("state", lambda: fit({"state": ["a", None], "next_state": ["a", "a"]})),
-    "numbers and names": ("state", lambda: fit({"next_state": ["a", "b"]})),
+    "numbers and names": ("next_state", lambda: fit({"next_state": ["a", "b"]})),
     "rewards of NaN": ("reward", lambda: fit({"reward": [0.0, NAN]})),
     "infinite rewards": ("reward", lambda: fit({"reward": [0.0, INF]})),
     "rewards in words": ("reward", lambda: fit({"reward": ["none", "much"]})),
@@ -286,7 +286,7 @@ def test_limits_are_stated() -> None:
 def test_a_discount_the_weights_do_not_know_is_said_so() -> None:
     agent = tiny_agent()
     agent.limits = type(agent.limits)(trained_discount=(0.95, 0.95))
-    with pytest.warns(UserWarning, match="plan for 0.95"):
+    with pytest.warns(UserWarning, match="trained for 0.95"):
         agent.reset(2, 2, discount=0.5)
     agent.reset(2, 2, discount=0.95)
 

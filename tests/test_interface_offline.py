@@ -260,3 +260,64 @@ def test_names_longer_than_those_in_the_first_rows_are_not_cut(longer: str, tmp_
     pieces = list(csv_file.read_csv(path, None)[1])
     for role in ("state", "action", "next_state"):
         assert [name for piece in pieces for name in piece[role].tolist()] == names
+
+
+class TestWhatFilesCallTheirStates:
+    ROWS = "start,go,0,mid,False\nmid,go,-10,end,True\nstart,stop,-1,end,True\n"
+    HEADER = "state,action,reward,next_state,terminated\n"
+
+    def where_go_leads(self, tmp_path, rows, name="data.csv"):
+        path = tmp_path / name
+        text = self.HEADER + rows * 20
+        path.write_bytes(gzip.compress(text.encode()) if name.lower().endswith(".gz") else text.encode())
+        agent = tiny_agent().fit(path)
+        plan = agent.result.plan
+        statistics = agent.statistics.batch()
+        go = plan.states.index("start") * 2 + plan.actions.index("go")
+        reached = statistics.successor[statistics.transition_row == np.flatnonzero(statistics.pair == go)[0]]
+        return plan.states[int(reached[0])], plan.states
+
+    def test_names_that_look_like_numbers_in_one_column(self, tmp_path):
+        """All next states are digits, and some states: they are names in both columns."""
+        rows = self.ROWS.replace("mid", "1").replace("end", "2")
+        assert self.where_go_leads(tmp_path, rows) == ("1", ["start", "1", "2"])
+
+    def test_spaces_around_names_do_not_count(self, tmp_path):
+        assert self.where_go_leads(tmp_path, self.ROWS.replace(",", ", ")) == ("mid", ["start", "mid", "end"])
+        assert self.where_go_leads(tmp_path, self.ROWS.replace(",", " ,")) == ("mid", ["start", "mid", "end"])
+
+    def test_spaces_that_begin_after_the_sample(self, tmp_path):
+        path = tmp_path / "late.csv"
+        path.write_text(self.HEADER + self.ROWS * 400 + self.ROWS.replace(",mid", ", mid") * 20)
+        assert tiny_agent().fit(path).result.plan.states == ["start", "mid", "end"]
+
+    def test_long_names_with_spaces(self, tmp_path):
+        rows = self.ROWS.replace("mid", "m" * 100).replace(",", ", ")
+        assert self.where_go_leads(tmp_path, rows) == ("m" * 100, ["start", "m" * 100, "end"])
+
+    def test_names_with_underscores_are_no_numbers(self, tmp_path):
+        rows = self.ROWS.replace("start", "0_0").replace("mid", "0_1").replace("end", "1_1")
+        (tmp_path / "grid.csv").write_text(self.HEADER + rows)
+        assert tiny_agent().fit(tmp_path / "grid.csv").result.plan.states == ["0_0", "0_1", "1_1"]
+
+    @pytest.mark.parametrize("column", ["state", "action", "next_state"])
+    def test_a_missing_name_is_refused(self, tmp_path, column):
+        cells = {"state": "start", "action": "go", "reward": "0", "next_state": "mid", "terminated": "0", column: " "}
+        (tmp_path / "gap.csv").write_text(self.HEADER + self.ROWS + ",".join(cells.values()) + "\n")
+        with pytest.raises(MdpfnError, match=f"a {column} is empty"):
+            tiny_agent().fit(tmp_path / "gap.csv")
+
+    def test_the_suffix_may_be_in_capitals(self, tmp_path):
+        assert self.where_go_leads(tmp_path, self.ROWS, "DATA.CSV.GZ")[0] == "mid"
+
+    @pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: data[:40] + b"?" * 40])
+    def test_damaged_archives(self, tmp_path, damage):
+        whole = gzip.compress((self.HEADER + self.ROWS * 2000).encode())
+        (tmp_path / "data.csv.gz").write_bytes(damage(whole))
+        with pytest.raises(MdpfnError, match="the file is"):
+            tiny_agent().fit(tmp_path / "data.csv.gz")
+
+    def test_columns_of_different_types(self):
+        data = {"state": ["a", "1"], "action": [0, 0], "reward": [0.0, 1.0], "next_state": [1, 2]}
+        with pytest.raises(MdpfnError, match="next_state is of type"):
+            tiny_agent().fit(data)

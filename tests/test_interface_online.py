@@ -232,3 +232,29 @@ def test_environments_of_the_package_are_made_by_their_id() -> None:
     from mdpfn.interface.agent import made_env
 
     assert made_env("mdpfn/GridWorld-v0").observation_space.n > 1
+
+
+def test_asking_for_a_prediction_makes_no_state() -> None:
+    agent = tiny_agent().reset(None, 2)
+    agent.observe("x", 0, 1.0, "y", terminated=False)
+    for i in range(5):
+        agent.predict(f"unseen {i}")
+    with pytest.raises(MdpfnError):
+        agent.observe("x", 7, 0.0, "nowhere", terminated=False)
+    agent.observe("y", 0, 1.0, "z", terminated=False)
+    assert agent.plan().states == ["x", "y", "z"]
+    with pytest.raises(MdpfnError, match="hashable"):
+        agent.predict({})
+
+
+@pytest.mark.parametrize("option", [{"discount": 0.3}, {"reward_range": (0, 1)}])
+def test_options_of_statistics_are_not_for_the_problem_at_hand(option: dict[str, Any]) -> None:
+    agent = tiny_agent().reset(2, 2)
+    with pytest.raises(MdpfnError, match=f"{next(iter(option))} is .* has its own"):
+        agent.plan(**option)
+
+
+def test_statistics_outside_the_range_of_rewards_are_refused() -> None:
+    data = Statistics.from_transitions([0], [0], [100.0], [0])
+    with pytest.raises(MdpfnError, match="reward is 100"):
+        tiny_agent().plan(data, reward_range=(0, 1))

@@ -12,6 +12,8 @@ import pytest
 from gymnasium import spaces
 
 from mdpfn import Agent, MdpfnError
+from mdpfn.interface.context import Options
+from mdpfn.interface.spaces import space_from_json, space_to_json
 from mdpfn.storage import DESCRIPTION, TENSORS
 from mdpfn.weights import DEFAULT_WEIGHTS, save_model, shipped_models
 from tests.interface import contents, tiny_agent, tiny_model
@@ -122,3 +124,23 @@ def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(MdpfnError, match="would be lost"):
         tiny_agent().save(tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+def test_numbers_of_numpy_are_saved_and_compared_as_numbers(tmp_path: Path) -> None:
+    """Many environments pay float32, and bounds often come from arrays."""
+    agent = tiny_agent().reset(
+        2, 2, discount=np.float32(0.5), reward_range=np.array([0.0, 1e4]), replan_every=np.int64(3)
+    )
+    for _ in range(10):
+        agent.observe(0, 1, np.float16(1e4), 1, terminated=False)
+    agent.observe(0, 1, np.float32(0), 1, terminated=True)
+    agent.save(tmp_path / "agent")
+    again = Agent.load(tmp_path / "agent")
+    assert again.context.options == agent.context.options == Options(0.5, (0, 1e4), 3)
+    assert again.statistics.batch().reward_sum.tolist() == [float(np.float16(1e4)) * 10]
+    assert again.result.returns.tolist() == [float(np.float16(1e4)) * 10]
+
+
+@pytest.mark.parametrize("space", [gym.spaces.Discrete(3, dtype=np.int32), gym.spaces.Text(2, charset="ab")])
+def test_spaces_are_the_same_after_loading(space: gym.Space[Any]) -> None:
+    assert space_from_json(json.loads(json.dumps(space_to_json(space)))) == space

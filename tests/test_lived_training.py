@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,8 +17,7 @@ from mdpfn.training.config import CONFIGS, TrainingConfig, from_dict
 from mdpfn.training.lives import LifeConfig
 from mdpfn.training.loop import Trainer, train
 from mdpfn.weights import load_model
-from tests.runs import SMALL, final_state, identical, metrics_of
-from tests.test_training import MANY_PROCESSES, run_many
+from tests.runs import SMALL, final_state, identical, metrics_of, train_together
 
 LIVED = replace(
     SMALL,
@@ -98,7 +94,6 @@ def test_configurations_survive_json(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"network": SMALL.network}, "inputs is 'plain'"),
         ({"lives": None}, "inputs is 'planned'"),
         ({"batch_size": 8}, "slots is 6"),
     ],
@@ -112,15 +107,8 @@ def test_settings_that_do_not_fit_together_are_refused(tmp_path, changes, messag
 def test_two_processes_go_on_as_if_never_stopped(tmp_path):
     config = tmp_path / "config.json"
     config.write_text(json.dumps(LIVED.to_dict()))
-    script = tmp_path / "script.py"
-    script.write_text(MANY_PROCESSES)
-
-    def torchrun(run: Path, stop: int, processes: int = 2) -> subprocess.CompletedProcess[str]:
-        launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
-        return run_many([*launch, script, config, run, str(stop)], run, afresh=stop > 0)
-
     for run, stop in (("stopped", 3), ("stopped", 0), ("whole", 0)):
-        done = torchrun(tmp_path / run, stop)
+        done = train_together(config, tmp_path / run, stop)
         assert done.returncode == 0, done.stderr
     assert identical(final_state(tmp_path / "stopped"), final_state(tmp_path / "whole"))
     assert metrics_of(tmp_path / "stopped") == metrics_of(tmp_path / "whole")

@@ -48,6 +48,42 @@ def dense_estimates(known: StatisticsBatch, told: Told) -> list[tuple[Floats, Fl
     return tables
 
 
+def outcomes_and_what_was_seen(known: StatisticsBatch, visits: Floats) -> tuple[Floats, list[float]]:
+    """(S, A, 3) where each pair leads, and averages over the pairs of states that are not terminal."""
+    n_states, n_actions = visits.shape
+    outcomes = np.zeros((n_states, n_actions, 3))
+    ended = {int(s) for s, n in zip(known.successor, known.n_terminated, strict=True) if n > 0}
+    rewards = np.zeros((n_states, n_actions))
+    edge = 0
+    for row, pair in enumerate(known.pair):
+        state, action = divmod(int(pair), n_actions)
+        rewards[state, action] = known.reward_sum[row] / known.n_visits[row] / known.reward_scale[0]
+        mine = range(edge, edge + int(known.n_successors[row]))
+        edge = mine.stop
+        stays = sum(known.transition_count[i] for i in mine if known.successor[i] == state)
+        terminates = sum(known.n_terminated[i] for i in mine)
+        outcomes[state, action] = [np.log(len(mine)), *np.array([stays, terminates]) / known.n_visits[row]]
+    pairs = [(s, a) for s in range(n_states) for a in range(n_actions) if visits[s, a] and s not in ended]
+    again = [pair for pair in pairs if visits[pair] > 1]
+
+    def mean(values: list[float]) -> float:
+        return float(np.mean(values)) if values else 0.0
+
+    seen = [
+        len(pairs) / visits.size,
+        float(np.log1p(sum(visits[pair] for pair in pairs) / visits.size)),
+        mean([visits[pair] > 1 for pair in pairs]),
+        mean([outcomes[pair][0] == 0 for pair in again]),
+        mean([outcomes[pair][0] for pair in again]),
+        mean([outcomes[pair][1] for pair in pairs]),
+        mean([outcomes[pair][2] for pair in pairs]),
+        mean([rewards[pair] != 0 for pair in pairs]),
+        min([0.0, *(rewards[pair] for pair in pairs)]),
+        max([0.0, *(rewards[pair] for pair in pairs)]),
+    ]
+    return outcomes, seen
+
+
 def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
     """What a planned network reads of one MDP beside Z, pair by pair, given its Q (S, A, 4) and V (S, 4)."""
     n_states, n_actions, _ = q.shape
@@ -55,6 +91,7 @@ def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats)
     visits.reshape(-1)[known.pair] = known.n_visits
     gamma, scale = float(told.discount[0]), float(known.reward_scale[0])
     has_range = bool(np.isfinite(told.reward_high[0]))
+    outcomes, seen = outcomes_and_what_was_seen(known, visits)
     about_all = [
         np.log10(1 / (1 - gamma)) - 1,
         float(has_range),
@@ -62,24 +99,23 @@ def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats)
         told.reward_high[0] / scale if has_range else 0.0,
         np.log(n_states) / 4,
         np.log(n_actions) / 2,
-        (visits > 0).mean(),
-        np.log1p(visits.mean()),
+        *seen,
     ]
     largest = np.zeros(N_ESTIMATES)
     for state, action in zip(*np.nonzero(visits), strict=True):
         largest = np.maximum(largest, value[state] - q[state, action])
-    of_pair, of_row = np.empty((n_states, n_actions, 16)), np.empty((n_states, n_actions, 13))
+    of_pair, of_row = np.empty((n_states, n_actions, 27)), np.empty((n_states, n_actions, 13))
     of_state = np.empty((n_states, 10))
     for state in range(n_states):
         untried = visits[state] == 0
         of_state[state] = [*np.arcsinh(value[state]), *(1 - gamma) * value[state], untried.mean(), untried.all()]
         for action in range(n_actions):
             mine = q[state, action]
-            of_pair[state, action] = [*np.arcsinh(mine), *(1 - gamma) * mine, *about_all]
+            of_pair[state, action] = [*outcomes[state, action], *np.arcsinh(mine), *(1 - gamma) * mine, *about_all]
             if untried[action]:
                 mine = np.minimum(mine, value[state])
             advantage = np.minimum(mine - value[state], 0)
-            relative = np.maximum(advantage / np.maximum(largest, 1e-9), -2)
+            relative = np.maximum(advantage / np.maximum(largest, 1e-6), -2)
             of_row[state, action] = [*np.arcsinh(mine), *np.arcsinh(advantage / 0.05), *relative, untried[action]]
     return of_pair, of_state, of_row
 

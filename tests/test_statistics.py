@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from mdpfn.errors import MdpfnError
 from mdpfn.statistics import Statistics, StatisticsBatch
 from tests.strategies import seeds
 
@@ -82,3 +83,15 @@ def test_concatenation_keeps_every_mdp_apart() -> None:
     both = StatisticsBatch.concatenate([a.batch(), Statistics(4, 1).batch(), b.batch()])
     for i, part in enumerate([a, Statistics(4, 1), b]):
         np.testing.assert_array_equal(both.dense_z(i), part.batch().dense_z())
+
+
+@pytest.mark.parametrize("terminated", [["False", "False"], [np.nan, 0.0], [2, 0]])
+def test_flags_must_be_flags(terminated):
+    with pytest.raises(MdpfnError, match="terminated is of type"):
+        Statistics.from_transitions([0, 1], [0, 0], [0, 1], [1, 0], terminated)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 0)])
+def test_statistics_do_not_shrink(sizes):
+    with pytest.raises(MdpfnError, match="already"):
+        Statistics.from_transitions([0, 1], [0, 0], [0, 1], [1, 0]).resized(*sizes)

@@ -15,14 +15,16 @@ from mdpfn.figures.calibration import coverage, deviation
 from mdpfn.figures.data import read
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.outlook import Outlook
-from mdpfn.prior.world import WorldConfig
-from mdpfn.protocols import calibration, compute, depth, posterior, sizes
+from mdpfn.prior.world import FAMILIES, WorldConfig
+from mdpfn.protocols import ablations, calibration, compute, depth, exploration, posterior, sizes
 from mdpfn.protocols.convergence import ConvergenceProtocol
 from mdpfn.protocols.held_out import sample_held_out, statistics_of
 from mdpfn.protocols.held_out_worlds import sample_held_out_worlds
+from mdpfn.protocols.leaderboard import LeaderboardProtocol
 from mdpfn.protocols.methods import StoredPlanner, stored_planner
+from mdpfn.protocols.offline_leaderboard import OfflineLeaderboardProtocol
 from mdpfn.protocols.parallel import generator
-from mdpfn.statistics import StatisticsBatch
+from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 from mdpfn.training.config import CONFIGS
 from mdpfn.training.lives import LifeConfig
@@ -277,3 +279,69 @@ class TestSizes:
         table = tables(tmp_path)["sizes"]
         assert table.headers == ["visits", "", "8", "80"]
         assert [cells[:2] for cells in table.rows[:1]] == [["1", "certainty equivalence"]]
+
+
+class TestAblations:
+    PROTOCOL = ablations.AblationProtocol(
+        steps=1,
+        batch_size=2,
+        worlds_per_family=1,
+        lives=LifeConfig(episodes=(1, 2), steps=(5, 10)),
+        data=OfflineLeaderboardProtocol(seeds=1, sizes=(16,)),
+        environments=("gridworld-3x3",),
+    )
+
+    def test_every_variant_differs_from_the_complete_model_and_from_the_others(self) -> None:
+        configs = list(ablations.variants(self.PROTOCOL).values())
+        assert len({repr(config) for config in configs}) == len(configs)
+        assert set(FAMILIES) <= {name.removeprefix("without ") for name in ablations.variants(self.PROTOCOL)}
+
+    def test_the_same_training_gives_the_same_numbers(self) -> None:
+        config = ablations.variants(self.PROTOCOL)["no quantiles"]
+        small = replace(config, network=replace(config.network, width=8, n_heads=2))
+        first, again = (ablations.measure(self.PROTOCOL, small) for _ in range(2))
+        assert first == again
+        assert {row["problems"] for row in first} == {*FAMILIES, ablations.ALL_FAMILIES, ablations.ENVIRONMENTS_OFFLINE}
+
+    def test_table(self, tmp_path: Path) -> None:
+        """The complete model first, then the others from best to worst, and the family that was left out."""
+        header = "variant,problems,measure,value"
+        values = {"mdpfn-1": 0.5, "without maze": 0.25, "AdamW": 0.75}
+        lines = [
+            f"{variant},{family},{measure},{value}"
+            for variant, value in values.items()
+            for family in (*FAMILIES, ablations.ALL_FAMILIES)
+            for measure in ("score", "kl", "certain score")
+        ]
+        lines += [f"{variant},environments,score,{value / 2}" for variant, value in values.items()]
+        (tmp_path / "ablations.csv").write_text("\n".join([header, *lines]) + "\n")
+        table = tables(tmp_path)["ablations"]
+        assert [row[0] for row in table.rows] == ["mdpfn-1", "AdamW", "without maze", "certainty equivalence"]
+        assert table.rows[2] == ["without maze", "0.250", "0.250", "0.250 (0.500)", "0.125"]
+
+
+class TestExploration:
+    def test_every_way_is_measured(self, tmp_path: Path) -> None:
+        planner = replace(PLANNER, load=load_certain_of_nothing, levels=LEVELS)  # type: ignore[arg-type]
+        path = tmp_path / "exploration.csv"
+        exploration.run(
+            LeaderboardProtocol(episodes=2, seeds=1), planner, path, command="", workers=1, environments=("loop",)
+        )
+        table = tables(tmp_path)["exploration"]
+        assert len(table.rows) == len(exploration.methods(planner)) == len({row[0] for row in table.rows}) == 6
+        assert {row["environment"] for row in read(path)} == {"loop"}
+
+    def test_without_quantiles_nothing_explores_by_them(self) -> None:
+        assert [m.name for m in exploration.methods(PLANNER)] == [
+            "directed", "directed, exploiting by the certain plan", "curious, one table per episode",
+            "softmax of the policy",
+        ]  # fmt: skip
+
+    def test_the_certain_plan(self) -> None:
+        """In state 0 one action was tried, which loses; in state 1 both, and in state 2 nothing."""
+        data = Statistics.from_transitions([0, 1, 1], [0, 0, 1], [-1.0, 1.0, 0.5], [1, 1, 1], n_states=3, n_actions=2)
+        [outlook] = exploration.load_certain(None)(data.batch(), Told.of(0.9))
+        assert outlook.policy_logits[0].argmax() == 0
+        assert np.isneginf(outlook.policy_logits[0, 1])
+        np.testing.assert_allclose(outlook.policy_logits[1], [10, 0.5 + 9])
+        assert np.ptp(outlook.policy_logits[2]) == 0

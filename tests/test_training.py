@@ -5,14 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import shutil
 import signal
 import subprocess
-import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,7 +28,7 @@ from mdpfn.training.optimization import (
     restore_optimizers,
 )
 from mdpfn.weights import load_model
-from tests.runs import ENVIRONMENT, SMALL, TRAIN, final_state, identical, metrics_of, write_config
+from tests.runs import ENVIRONMENT, SMALL, TRAIN, final_state, identical, metrics_of, train_together, write_config
 
 
 @pytest.fixture(autouse=True)
@@ -250,54 +246,13 @@ class TestOptimization:
         assert n_parameters == len(list(network.parameters()))
 
 
-MANY_PROCESSES = """
-import os, signal, sys
-from pathlib import Path
-from safetensors.torch import save_file
-from mdpfn.training import loop
-from mdpfn.training.config import load_config
-
-config, run, stop = load_config(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-whole_step = loop.Trainer.step_once
-
-def step_once(self, forward):
-    metrics = whole_step(self, forward)
-    if self.step == stop and self.rank == 1:
-        signal.raise_signal(signal.SIGTERM)
-    return metrics
-
-loop.Trainer.step_once = step_once
-trainer = loop.train(config, run, resume="auto")
-save_file(trainer.network.state_dict(), run / f"rank-{trainer.rank}-step-{trainer.step}.safetensors")
-"""
-
-
-def run_many(command: list[Any], run: Path, *, afresh: bool) -> subprocess.CompletedProcess[str]:
-    """The finished command, tried up to three times: gloo may abort a process at its exit on a busy machine."""
-    for _ in range(3):
-        if afresh:
-            shutil.rmtree(run, ignore_errors=True)
-        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-        if done.returncode == 0:
-            break
-    return done
-
-
 @pytest.mark.slow
 def test_two_processes_train_one_network(tmp_path):
     """A signal to any process stops all at the same step, and going on equals never having stopped."""
     config = write_config(tmp_path / "config.json")
-    script = tmp_path / "script.py"
-    script.write_text(MANY_PROCESSES)
-
-    def torchrun(run: Path, stop: int) -> None:
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-        done = run_many([*command, script, config, run, str(stop)], run, afresh=stop > 0)
+    for run, stop in (("stopped", 3), ("stopped", 0), ("whole", 0)):
+        done = train_together(config, tmp_path / run, stop)
         assert done.returncode == 0, done.stderr
-
-    torchrun(tmp_path / "stopped", stop=3)
-    torchrun(tmp_path / "stopped", stop=0)
-    torchrun(tmp_path / "whole", stop=0)
     for run, step in (("stopped", 3), ("stopped", 6), ("whole", 6)):
         weights = [load_file(tmp_path / run / f"rank-{rank}-step-{step}.safetensors") for rank in (0, 1)]
         assert identical(*weights)

@@ -44,6 +44,14 @@ def checked_ids(field: str, values: ArrayLike, n: int | None = None) -> Ints:
     return array.astype(np.int64)
 
 
+def checked_flags(field: str, values: ArrayLike) -> Bools:
+    """(k,) the values as truth values, which may also be 0 and 1."""
+    array = _array(field, values).reshape(-1)
+    if array.dtype != bool and array.size and not (array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()):
+        raise MdpfnError(field, f"of type {array.dtype}", "it must be true or false for every transition", "correct it")
+    return array.astype(bool)
+
+
 def checked_mask(field: str, values: ArrayLike, n: int) -> Bools:
     """(n,) a mask from a mask of n entries or a list of ids below n."""
     array = _array(field, values)

@@ -59,13 +59,14 @@ def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed:
     """
     import numpy as np
 
+    from mdpfn.checks import whole_number
     from mdpfn.prior.paper import sample_mdp
     from mdpfn.prior.picture import draw_contact_sheet
     from mdpfn.prior.world import WorldConfig, sample_worlds
 
     if show < 1:
         raise MdpfnError("show", show, "it must be at least 1", "give the number of MDPs to draw")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole_number("seed", seed, low=0))
     if family:
         config = WorldConfig(n_states=(4, 32), families={family: 1.0})  # larger worlds are too dense to see anything
         mdps = sample_worlds(rng, show, config)

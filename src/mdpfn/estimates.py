@@ -1,14 +1,13 @@
 """What classical planners make of statistics: four exact solutions of the empirical model.
 
-All plan on P̂ and r̂. They differ in what they make of ignorance: as if, beside its N visits, every pair had been seen
-w more times to lead to something nobody has seen yet,
+All plan on P̂ and r̂. They differ in what they make of ignorance.
 
-    Q = (N (r̂ + γ P̂ V) + w · unseen) / (N + w).
-
-- *certain* takes the data at its word: w = 0. It never takes an action that was not tried in a state it knows; a
-  state it does not know is worth what states are worth on average.
-- *optimistic* believes that the unseen is heaven, worth as much as anything can be; so is a pair never visited.
-- *pessimistic* believes that it is hell, worth as little as anything can be.
+- *certain* takes the data at its word, Q = r̂ + γ P̂ V. It never takes an action that was not tried in a state it
+  knows; a state it does not know is worth what states are worth on average.
+- *optimistic* believes in heaven, worth as much as anything can be. There lead pairs that were never visited, and as
+  if every other had been seen to lead there w times beside its N visits: Q = (N (r̂ + γ P̂ V) + w · heaven) / (N + w).
+- *pessimistic* believes that every pair pays c / √N less than it was seen to, as VI-LCB does (Rashidinejad et al.
+  2021), and one that was never visited for ever as little as it may.
 - *curious* is optimistic and earns nothing on the way: its values say how near the unseen is.
 
 Rewards are divided by their scale. Nothing follows a terminal state, whose value is 0 for all of them.
@@ -21,14 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
 from mdpfn.layout import Layout
 from mdpfn.statistics import StatisticsBatch
 from mdpfn.told import Told
 
 N_ESTIMATES = 4
-CERTAIN, OPTIMISTIC, PESSIMISTIC, CURIOUS = range(N_ESTIMATES)
+ALL_PLANNERS = CERTAIN, OPTIMISTIC, PESSIMISTIC, CURIOUS = tuple(range(N_ESTIMATES))
 UNSEEN_VISITS = 0.03  # w
+PENALTY = 0.3  # c: among those tried, of the penalties from 0 to 1 it has most to tell beside the certain plan
 DENSE_ENTRIES = 500_000  # of dense models solved at once, states · actions · states: beyond, sweeps are faster
 CHUNK = 16  # MDPs solved together at most, of similar sizes
 FIRST_SWEEPS = 8
@@ -40,24 +40,26 @@ SWEEP_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Q and V of each planner, on tokens."""
+    """Q and V of each of some planners, on tokens."""
 
-    q: Floats  # (visited, 4)
-    blank_q: Floats  # (B, 4) of a pair never visited, wherever it is
-    value: Floats  # (states, 4)
+    planners: tuple[int, ...]
+    q: Floats  # (visited, planners)
+    blank_q: Floats  # (B, planners) of a pair never visited, wherever it is
+    value: Floats  # (states, planners)
 
     def q_table(self, z: StatisticsBatch, planner: int) -> Floats:
         """(pairs,) Q of one planner for every pair of every MDP, MDP after MDP."""
+        column = self.planners.index(planner)
         n_pairs = z.n_states * z.n_actions
-        table = np.repeat(self.blank_q[:, planner], n_pairs)
-        table[offsets_of(n_pairs)[z.pair_mdp] + z.pair] = self.q[:, planner]
+        table = np.repeat(self.blank_q[:, column], n_pairs)
+        table[offsets_of(n_pairs)[z.pair_mdp] + z.pair] = self.q[:, column]
         return table
 
 
-def estimate(z: StatisticsBatch, told: Told, layout: Layout) -> Estimates:
-    """The four solutions for every MDP of a batch, whose terminal states must look absorbing."""
-    model = _Model.of(z, told, layout)
-    value = np.zeros((len(layout.state_mdp), N_ESTIMATES))
+def estimate(z: StatisticsBatch, told: Told, layout: Layout, planners: tuple[int, ...] = ALL_PLANNERS) -> Estimates:
+    """What these planners make of every MDP of a batch, whose terminal states must look absorbing."""
+    model = _Model.of(z, told, layout, planners)
+    value = np.zeros((len(layout.state_mdp), len(planners)))
     n_active = np.bincount(layout.active_mdp, minlength=len(z))
     entries = (n_active + 1) ** 2 * (z.n_actions + 1)
     large = entries > DENSE_ENTRIES  # whatever else is in the batch
@@ -71,7 +73,7 @@ def estimate(z: StatisticsBatch, told: Told, layout: Layout) -> Estimates:
         small = small[n:]
     if large.any():
         _value_iteration(layout, model, large[layout.state_mdp], value)
-    return Estimates(model.backup(value), value[layout.n_active :], value)
+    return Estimates(planners, model.backup(value), value[layout.n_active :], value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,28 +81,32 @@ class _Model:
     """The empirical model of a batch on tokens, as each planner sees it."""
 
     transition: csr_array  # (visited, states) P̂
-    reward: Floats  # (visited, 4) what a pair pays, the unseen included
-    discount: Floats  # (visited, 4) γ N / (N + w), 0 where a terminal state ends it all
-    extreme: Floats  # (B, 4) what the unseen is worth; the certain planner does not believe in it
+    reward: Floats  # (visited, planners) what a pair pays, the unseen included
+    discount: Floats  # (visited, planners) γ N / (N + w), 0 where a terminal state ends it all
+    extreme: Floats  # (B, planners) what the unseen is worth …
+    believed: Bools  # (planners,) … to all planners but the certain one
 
     @classmethod
-    def of(cls, z: StatisticsBatch, told: Told, layout: Layout) -> _Model:
+    def of(cls, z: StatisticsBatch, told: Told, layout: Layout, planners: tuple[int, ...]) -> _Model:
+        chosen = list(planners)
         extreme = _extremes(z, told)
-        unseen = UNSEEN_VISITS / (z.n_visits + UNSEEN_VISITS)[:, None] * (np.arange(N_ESTIMATES) != CERTAIN)
-        earned = z.normalized_reward[:, None] * (np.arange(N_ESTIMATES) != CURIOUS)
-        terminal = np.zeros(len(layout.state_mdp), dtype=bool)
-        terminal[layout.successor[z.n_terminated > 0]] = True
-        goes_on = ~terminal[layout.visited_state][:, None]
+        unseen = np.zeros((len(z.pair), N_ESTIMATES))
+        unseen[:, [OPTIMISTIC, CURIOUS]] = (UNSEEN_VISITS / (z.n_visits + UNSEEN_VISITS))[:, None]
+        earned = np.repeat(z.normalized_reward[:, None], N_ESTIMATES, axis=1)
+        earned[:, PESSIMISTIC] -= PENALTY / np.sqrt(z.n_visits)
+        earned[:, CURIOUS] = 0.0
+        goes_on = ~layout.is_terminal(z)[layout.visited_state][:, None]
         shape = (len(z.pair), len(layout.state_mdp))
         return cls(
             transition=csr_array((z.successor_probs, layout.successor, offsets_of(z.n_successors)), shape=shape),
-            reward=((1 - unseen) * earned + unseen * extreme[z.pair_mdp]) * goes_on,
-            discount=(1 - unseen) * told.discount[z.pair_mdp, None] * goes_on,
-            extreme=extreme,
+            reward=(((1 - unseen) * earned + unseen * extreme[z.pair_mdp]) * goes_on)[:, chosen],
+            discount=((1 - unseen) * told.discount[z.pair_mdp, None] * goes_on)[:, chosen],
+            extreme=extreme[:, chosen],
+            believed=np.array(planners) != CERTAIN,
         )
 
     def backup(self, value: Floats) -> Floats:
-        """(visited, 4) Q(s, a) of V (states, 4)."""
+        """(visited, planners) Q(s, a) of V (states, planners)."""
         q: Floats = self.reward + self.discount * (self.transition @ value)
         return q
 
@@ -108,20 +114,21 @@ class _Model:
 def _extremes(z: StatisticsBatch, told: Told) -> Floats:
     """(B, 4) how much a pair can be worth at most and at least: the extreme reward for ever.
 
-    Where even the best reward is a loss, the best is to pay it once and be done; and the other way round.
+    Where even the best reward is a loss, the best is to pay it once and be done; and the other way round. The worst
+    also bears the penalty of a single visit: no pair that was visited looks worse.
     """
     horizon = 1 / (1 - told.discount)
     high = np.where(np.isfinite(told.reward_high), told.reward_high / z.reward_scale, 1.0)
     low = np.where(np.isfinite(told.reward_low), told.reward_low / z.reward_scale, -1.0)
     best, worst = high * np.where(high > 0, horizon, 1), low * np.where(low < 0, horizon, 1)
-    return np.stack([np.zeros(len(z)), best, worst, horizon], axis=1)
+    return np.stack([np.zeros(len(z)), best, worst - PENALTY * horizon, horizon], axis=1)
 
 
 def _policy_iteration(z: StatisticsBatch, layout: Layout, model: _Model, mdps: Ints, value: Floats) -> None:
     """Write the values of these MDPs, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
     table = _Table.of(z, layout, model, mdps)
     n_mdps, n, _, _ = table.transition.shape
-    index_m, _, index_s = np.ogrid[:n_mdps, :N_ESTIMATES, :n]
+    index_m, _, index_s = np.ogrid[:n_mdps, : value.shape[1], :n]
     q = table.reward
     for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
         q = table.backup(q.max(axis=3))
@@ -158,7 +165,7 @@ class _Table:
         """(MDP, planner, state, choice) Q of V (MDP, planner, state)."""
         n_mdps, n, n_choices, _ = self.transition.shape
         flat = self.transition.reshape(n_mdps, n * n_choices, n)
-        future = np.matmul(flat, value.transpose(0, 2, 1)).reshape(n_mdps, n, n_choices, N_ESTIMATES)
+        future = np.matmul(flat, value.transpose(0, 2, 1)).reshape(n_mdps, n, n_choices, -1)
         q: Floats = self.reward + self.discount * future.transpose(0, 3, 1, 2)
         return q
 
@@ -171,8 +178,10 @@ class _Table:
         member[mdps] = np.arange(len(mdps))
         n, n_choices = int(blank.max()) + 1, int(z.n_actions[mdps].max()) + 1
         transition = np.zeros((len(mdps), n, n_choices, n))
-        discount = np.zeros((len(mdps), N_ESTIMATES, n, n_choices))
-        reward = np.full((len(mdps), N_ESTIMATES, n, n_choices), -np.inf)
+        n_planners = len(model.believed)
+        believing, certain = np.flatnonzero(model.believed), np.flatnonzero(~model.believed)
+        discount = np.zeros((len(mdps), n_planners, n, n_choices))
+        reward = np.full((len(mdps), n_planners, n, n_choices), -np.inf)
 
         pairs = np.flatnonzero(member[z.pair_mdp] >= 0)
         action = z.pair % z.n_actions[z.pair_mdp]
@@ -187,13 +196,13 @@ class _Table:
         owner, where = member[layout.state_mdp[tokens]], place[tokens]
         active = tokens < layout.n_active
         is_open = np.flatnonzero(active & (layout.n_blank_actions[tokens] > 0))
-        reward[owner[is_open], OPTIMISTIC:, where[is_open], -1] = 0.0
-        discount[owner[is_open], OPTIMISTIC:, where[is_open], -1] = 1.0
+        untried = owner[is_open, None], believing, where[is_open, None], -1
+        reward[untried], discount[untried] = 0.0, 1.0
         transition[owner[is_open], where[is_open], -1, blank[owner[is_open]]] = 1.0
         reward.transpose(0, 2, 3, 1)[np.arange(n) > blank[:, None], -1] = 0.0
         each = np.arange(len(mdps))
         reward[each, :, blank, -1] = model.extreme[mdps]
-        discount[each, CERTAIN, blank, -1] = 1.0
+        discount[each[:, None], certain, blank[:, None], -1] = 1.0
         mine, home = owner[active], where[active]
         transition[mine, blank[mine], -1, home] = 1 / blank[mine]
         return cls(transition, discount, reward, tokens, owner, where)
@@ -203,15 +212,16 @@ def _value_iteration(layout: Layout, model: _Model, mine: Bools, value: Floats) 
     """Write the values of these state tokens, by sweeps."""
     n_active, mdp = layout.n_active, layout.active_mdp
     first_row = np.searchsorted(layout.visited_state, np.arange(n_active))
-    is_open = (layout.n_blank_actions[:n_active] > 0)[:, None] & (np.arange(N_ESTIMATES) != CERTAIN)
+    is_open = (layout.n_blank_actions[:n_active] > 0)[:, None] & model.believed
     n_known = np.bincount(mdp, minlength=len(model.extreme))
-    swept = np.concatenate([np.zeros((n_active, N_ESTIMATES)), model.extreme])
+    swept = np.concatenate([np.zeros((n_active, value.shape[1])), model.extreme])
     for _ in range(SWEEPS):
         best = np.maximum.reduceat(model.backup(swept), first_row)
         known = np.where(is_open, np.maximum(best, swept[n_active + mdp]), best)
         change = np.abs(known - swept[:n_active]).max()
         swept[:n_active] = known
-        swept[n_active:, CERTAIN] = np.bincount(mdp, known[:, CERTAIN], len(n_known)) / np.maximum(n_known, 1)
+        for column in np.flatnonzero(~model.believed):
+            swept[n_active:, column] = sums_by(mdp, known[:, column], len(n_known)) / np.maximum(n_known, 1)
         if change < SWEEP_TOLERANCE:
             break
     value[mine] = swept[mine]

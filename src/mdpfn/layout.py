@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdpfn.arrays import Ints, offsets_of
+from mdpfn.arrays import Bools, Ints, offsets_of
 from mdpfn.statistics import StatisticsBatch
 
 
@@ -45,6 +45,12 @@ class Layout:
             n_blank_actions=z.n_actions[state_mdp] - np.bincount(visited_state, minlength=len(state_mdp)),
             n_blank_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
         )
+
+    def is_terminal(self, z: StatisticsBatch) -> Bools:
+        """(states,) whether an episode was seen to terminate in a state token."""
+        terminal = np.zeros(len(self.state_mdp), dtype=bool)
+        terminal[self.successor[z.n_terminated > 0]] = True
+        return terminal
 
     @property
     def n_active(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
-from mdpfn.checks import checked_ids, checked_mask, finite_floats, whole_number
+from mdpfn.checks import checked_flags, checked_ids, checked_mask, finite_floats, whole_number
 from mdpfn.errors import MdpfnError
 
 DENSE_KEYS = 16
@@ -134,6 +134,7 @@ class Statistics:
             successors = self._successors[pair] = {}
             self._reward_sum[pair] = 0.0
         successors[next_state] = successors.get(next_state, 0) + 1
+        reward = float(reward)  # whatever number it was: sums must not be of its type
         self._reward_sum[pair] += reward
         self._note_reward(reward, reward)
         if terminated:
@@ -155,7 +156,7 @@ class Statistics:
         s, a = checked_ids("states", states, self.n_states), checked_ids("actions", actions, self.n_actions)
         t = checked_ids("next_states", next_states, self.n_states)
         r = finite_floats("rewards", rewards).reshape(-1)
-        ends = np.zeros(len(s), bool) if terminated is None else np.asarray(terminated, dtype=bool).reshape(-1)
+        ends = np.zeros(len(s), bool) if terminated is None else checked_flags("terminated", terminated)
         for field, column in (("actions", a), ("rewards", r), ("next_states", t), ("terminated", ends)):
             if len(column) != len(s):
                 limit = f"there are {len(s)} states"
@@ -231,6 +232,9 @@ class Statistics:
 
     def resized(self, n_states: int, n_actions: int) -> Statistics:
         """The same observations in spaces that are at least as large."""
+        for field, size, least in (("n_states", n_states, self.n_states), ("n_actions", n_actions, self.n_actions)):
+            if size < least:
+                raise MdpfnError(field, size, f"there are {least} already", "give at least as many")
         result = Statistics(n_states, n_actions)
         z = self.batch()
         pair = z.pair // self.n_actions * n_actions + z.pair % self.n_actions

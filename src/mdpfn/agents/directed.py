@@ -8,7 +8,7 @@ from mdpfn.absorbing import with_absorbing
 from mdpfn.agents.base import Transition
 from mdpfn.agents.policies import softmax
 from mdpfn.arrays import Floats
-from mdpfn.estimates import CURIOUS, N_ESTIMATES, OPTIMISTIC, estimate
+from mdpfn.estimates import CURIOUS, OPTIMISTIC, estimate
 from mdpfn.layout import Layout
 from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
@@ -20,28 +20,38 @@ TABLE_TEMPERATURE = 0.3  # of the range of values in a state
 STATES_PER_STEP = 25  # the plan of a large problem must serve for more than one step
 
 
-def planners_values(z: StatisticsBatch, told: Told) -> tuple[Floats, bool]:
-    """(S, A, planners) what each planner of `mdpfn.estimates` thinks of every pair of one MDP.
+class Planners:
+    """What planners of `mdpfn.estimates` think of one MDP, each asked only when it is needed."""
 
-    And whether there is something untried: an action of a state that was left before, or a state that was not.
-    """
-    known = with_absorbing(z)
-    layout = Layout.of(known)
-    estimates = estimate(known, told, layout)
-    n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
-    tables = [estimates.q_table(known, planner) for planner in range(N_ESTIMATES)]
-    values = np.stack(tables, axis=1).reshape(-1, n_actions, N_ESTIMATES)[:n_states]
-    untried = layout.n_blank_actions[: layout.n_active].any() or (layout.successor >= layout.n_active).any()
-    return values, bool(untried)
+    def __init__(self, z: StatisticsBatch, told: Told) -> None:
+        self._known, self._told = with_absorbing(z), told
+        self._layout = Layout.of(self._known)
+        self._shape = int(z.n_states[0]), int(z.n_actions[0])
+
+    def q(self, planner: int) -> Floats:
+        """(S, A) what this planner thinks of every pair."""
+        n_states, n_actions = self._shape
+        found = estimate(self._known, self._told, self._layout, (planner,))
+        return found.q_table(self._known, planner).reshape(-1, n_actions)[:n_states]
+
+    @property
+    def something_is_untried(self) -> bool:
+        """Whether there is an action of a state that was left before, or a state that was not."""
+        layout = self._layout
+        untried = layout.n_blank_actions[: layout.n_active].any() or (layout.successor >= layout.n_active).any()
+        return bool(untried)
 
 
 def exploring_table(z: StatisticsBatch, told: Told) -> Floats:
-    """(S, A) a policy to gather data by for an episode or more, without a plan in between: curious and random.
+    """(S, A) a policy to gather data by for an episode or more, without a plan in between: curious and random."""
+    return softened(Planners(z, told).q(CURIOUS))
 
-    π(a | s) = softmax_a(Q(s, a) / (τ · range of Q in s)): held fixed, the best action alone could hit the same wall
-    again and again.
+
+def softened(q: Floats) -> Floats:
+    """(S, A) π(a | s) = softmax_a(Q(s, a) / (τ · range of Q in s)).
+
+    Held fixed for an episode, the best action alone could hit the same wall again and again.
     """
-    q = planners_values(z, told)[0][:, :, CURIOUS]
     spread = np.ptp(q, axis=1, keepdims=True)
     return softmax(q / (TABLE_TEMPERATURE * np.where(spread > 0, spread, 1.0)))
 
@@ -74,10 +84,12 @@ class DirectedExplorer:
     def policy(self, state: int, z: StatisticsBatch, told: Told) -> Floats:
         """(S, A) equal probability on the best actions of each state, as things look from `state`."""
         self._steps_since_plan, self._news = 0, False
-        values, untried = planners_values(z, told)
-        reach = values[state, :, CURIOUS].max() * (1 - told.discount[0])
-        curious = self.episode % 2 and reach > (FAR_AWAY if untried else WITHIN_REACH)
-        q = values[:, :, CURIOUS if curious else OPTIMISTIC]
+        planners = Planners(z, told)
+        q = planners.q(CURIOUS if self.episode % 2 else OPTIMISTIC)
+        if self.episode % 2:
+            reach = q[state].max() * (1 - told.discount[0])
+            if reach <= (FAR_AWAY if planners.something_is_untried else WITHIN_REACH):
+                q = planners.q(OPTIMISTIC)
         best = q >= q.max(axis=1, keepdims=True) - TIE
         policy: Floats = best / best.sum(axis=1, keepdims=True)
         return policy

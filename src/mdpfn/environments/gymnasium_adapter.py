@@ -40,6 +40,9 @@ class TabularEnv(gymnasium.Env[np.int64, np.int64]):
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Next state, reward, whether that state is terminal, and never a truncation."""
+        if not self.action_space.contains(action):
+            limit = f"the actions are 0 to {self.mdp.n_actions - 1}"
+            raise MdpfnError("action", repr(action), limit, "take one of the action space")
         reward, next_state, terminated = self._simulator.step(int(action))
         return np.int64(next_state), reward, terminated, False, {}
 

@@ -119,8 +119,8 @@ class Agent:
         broken off there, which says nothing about the state.
         """
         context = self.context
-        state, next_state = context.state_id(observation), context.state_id(next_observation)
         action_id = context.names.actions.encode(action)
+        state, next_state = context.state_id(observation), context.state_id(next_observation)
         context.record(Transition(state, action_id, reward, next_state, terminated, truncated))
 
     def solve(
@@ -219,7 +219,7 @@ class Agent:
         plan = self.plan()
 
         def action_of(one: Any) -> Any:
-            row = states.encode(one)
+            row = states.find(one)
             if row >= len(plan.greedy):  # a state that never appeared: any action will do
                 return actions.decode(0)
             drawn = plan.greedy[row] if deterministic else context.learner.rng.choice(actions.n, p=plan.policy[row])
@@ -235,7 +235,7 @@ class Agent:
         *,
         depth: int | None = None,
         risk: float | None = None,
-        discount: float = Options.discount,
+        discount: float | None = None,
         reward_range: RewardRange | None = None,
     ) -> Plan:
         """A policy for every state, by everything observed so far or by the given `statistics`.
@@ -249,9 +249,17 @@ class Agent:
             if not isinstance(statistics, Statistics):
                 limit = "it must be mdpfn.Statistics"
                 raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
-            options = self._checked(Options(discount, reward_range, risk=risk))
+            told = Options.discount if discount is None else discount
+            options = self._checked(Options(told, reward_range, risk=risk))
+            if statistics.n_transitions:
+                options.check_rewards(statistics.reward_min, statistics.reward_max)
+            self.limits.warn_of_discount(options.discount)
             learner = self._learner(statistics, options, np.random.default_rng(0), planner)
             return self._plan_of(learner, learner.outlook(), options.risk)
+        for field, value in (("discount", discount), ("reward_range", reward_range)):
+            if value is not None:
+                limit = "the problem at hand has its own: this one is for statistics"
+                raise MdpfnError(field, repr(value), limit, "give it to reset, solve or fit")
         context, learner = self.context, self.context.learner
         outlook = learner.outlook() if depth is None else planner(learner.context(), learner.told())[0]
         risk = context.options.risk if risk is None else self._checked(Options(risk=risk)).risk

@@ -29,6 +29,10 @@ class Codec(ABC):
     def encode(self, value: Any) -> int:
         """The id of a value."""
 
+    def find(self, value: Any) -> int:
+        """The id of a value, without giving one to a new value: that is n or above."""
+        return self.encode(value)
+
     @abstractmethod
     def decode(self, number: int) -> Any:
         """The value with this id."""
@@ -191,6 +195,14 @@ class LabelCodec(Codec):
         except TypeError:
             limit = "it must be hashable where no finite space was given"
             raise MdpfnError(self.field, reprlib.repr(value), limit, "make it a tuple, a number or a string") from None
+
+    def find(self, value: Any) -> int:
+        """The number of its label; n if it has none."""
+        try:
+            label = value if self.within is None else self.within.encode(value)
+            return self.encode(value) if label in self._ids or not self.growing else self.n
+        except TypeError:
+            return self.encode(value)  # which refuses it
 
     def decode(self, number: int) -> Any:
         """The value whose label has this number."""

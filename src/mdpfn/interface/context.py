@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -31,18 +31,29 @@ class Options:
     risk: float | None = None  # the quantile of Q* to exploit by; None: the policy
 
     def __post_init__(self) -> None:
-        if not isinstance(self.discount, int | float | np.number) or not 0 <= self.discount < 1:
+        if not isinstance(self.discount, Real) or not 0 <= self.discount < 1:
             raise MdpfnError("discount", repr(self.discount), "it must lie in [0, 1)", "use a value such as 0.95")
         if self.reward_range is not None and not _is_range(self.reward_range):
             limit = "it must be (low, high), both finite, low ≤ high and not both 0"
             raise MdpfnError("reward_range", repr(self.reward_range), limit, "leave it out if it is not known")
-        if self.replan_every is not None and not (isinstance(self.replan_every, int) and self.replan_every >= 1):
+        if self.replan_every is not None and not (isinstance(self.replan_every, Integral) and self.replan_every >= 1):
             limit = "it must be a number of steps, at least 1"
             raise MdpfnError("replan_every", repr(self.replan_every), limit, "leave it out to plan once per episode")
-
-        if self.risk is not None and not (isinstance(self.risk, int | float) and 0 < self.risk < 1):
+        if self.risk is not None and not (isinstance(self.risk, Real) and 0 < self.risk < 1):
             limit = "it must be a level in (0, 1), low to avoid risk"
             raise MdpfnError("risk", repr(self.risk), limit, "leave it out for the policy of the network")
+        self._make_plain()
+
+    def _make_plain(self) -> None:
+        """Python's own numbers instead of NumPy's, which cannot be compared and saved as well."""
+        plain = {
+            "discount": float(self.discount),
+            "reward_range": None if self.reward_range is None else tuple(map(float, self.reward_range)),
+            "replan_every": None if self.replan_every is None else int(self.replan_every),
+            "risk": None if self.risk is None else float(self.risk),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     def check_rewards(self, *rewards: float) -> None:
         """Refuse rewards outside the range that the user vouched for."""

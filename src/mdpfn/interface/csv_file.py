@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice
@@ -16,6 +17,7 @@ from mdpfn.arrays import Bools
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.columns import OPTIONAL, find_columns
 
+NAMED = ("state", "action", "next_state")  # the columns that may hold names
 ROWS = 20_000  # in a piece, which then fits into the cache of a core
 SNIFFED_ROWS = 1_000  # from which the types of columns are told
 LONGEST_NAME = 64  # characters of a column of names that are read as text of fixed width, twice as fast as objects
@@ -34,7 +36,7 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
         with _opened(path) as file:
             header = file.readline().rstrip("\r\n")
             head = list(islice(file, SNIFFED_ROWS))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         limit = f"it could not be read as text ({error})"
         raise MdpfnError("the file", repr(str(path)), limit, "check the path and the encoding") from None
     delimiter = max(",;\t", key=header.count)
@@ -44,7 +46,10 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
     columns = find_columns(names, given)
     sample = list(csv.reader(head, delimiter=delimiter))
     places = {role: names.index(name) for role, name in columns.items()}
-    kinds = {role: _kind(role, [row[place] for row in sample if place < len(row)]) for role, place in places.items()}
+    samples = {role: [row[place] for row in sample if place < len(row)] for role, place in places.items()}
+    samples["state"] = samples["next_state"] = samples["state"] + samples["next_state"]  # these are of one kind
+    kinds = {role: _kind(role, values) for role, values in samples.items()}
+    padded = any(value != value.strip() for role in NAMED for value in samples[role])
 
     def pieces() -> Iterator[dict[str, Any]]:
         n_read = 1
@@ -54,13 +59,14 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
                 try:
                     lines = list(islice(file, ROWS))
                     table = _parsed(lines, kinds, tuple(places.values()), delimiter)
-                except (ValueError, IndexError, OSError) as error:
+                except (ValueError, IndexError, OSError, EOFError, zlib.error) as error:
                     limit = f"every column needs one type throughout ({error}, counted from line {n_read + 1})"
                     raise MdpfnError("the file", repr(str(path)), limit, "repair or drop that row") from None
                 if not lines:
                     return
                 n_read += len(lines)
-                yield {role: _truths(table[role]) if role in OPTIONAL else table[role] for role in kinds}
+                piece = {role: _truths(table[role]) if role in OPTIONAL else table[role] for role in kinds}
+                yield piece | {role: _names(role, piece[role], padded) for role in NAMED}
 
     return columns, pieces()
 
@@ -81,6 +87,22 @@ def _is_full(column: np.ndarray[Any, Any]) -> bool:
     return bool((last != "").any())
 
 
+def _names(role: str, column: np.ndarray[Any, Any], padded: bool) -> np.ndarray[Any, Any]:
+    """Names without the spaces around them; numbers as they are. No name may be missing."""
+    if column.dtype.kind not in "OU" or len(column) == 0:
+        return column
+    if column.dtype.kind == "O":
+        column = np.array([text.strip() for text in column], dtype=object)
+        missing = (column == "").any()
+    else:
+        if padded or (column.getfield("U1") == " ").any():
+            column = np.char.strip(column)
+        missing = (column.getfield("U1") == "").any()
+    if missing:
+        raise MdpfnError(f"a {role}", "empty", "every row needs one", "drop or repair that row")
+    return column
+
+
 def _kind(role: str, sample: list[str]) -> str:
     """The type in which a column is read."""
     if role == "reward":
@@ -99,6 +121,8 @@ def _kind(role: str, sample: list[str]) -> str:
 
 
 def _is_number(text: str) -> bool:
+    if "_" in text:  # Python reads 1_0 as ten; a grid may call its cells so
+        return False
     try:
         float(text)
     except ValueError:
@@ -126,5 +150,5 @@ def _truth(text: str) -> bool:
 
 def _opened(path: Path) -> TextIO:
     how: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
-    file: TextIO = gzip.open(path, **how) if path.suffix == ".gz" else path.open(**how)  # noqa: SIM115
+    file: TextIO = gzip.open(path, **how) if path.suffix.lower() == ".gz" else path.open(**how)  # noqa: SIM115
     return file

@@ -55,7 +55,7 @@ def open_source(data: Any, columns: Mapping[str, str] | None = None) -> Source:
 
 
 def _open_file(path: Path, columns: Mapping[str, str] | None) -> Source:
-    kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    kind = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     if kind.lower() in (".csv", ".tsv", ".txt"):
         names, pieces = read_csv(path, columns)
         return Source(pieces, names)

@@ -22,7 +22,7 @@ class History:
         if so_far is None:
             self.start_states[state] += 1
             so_far = (0.0, 0)
-        total, length = so_far[0] + reward, so_far[1] + 1
+        total, length = so_far[0] + float(reward), so_far[1] + 1
         if ended:
             self.returns.append(total)
             self.lengths.append(length)

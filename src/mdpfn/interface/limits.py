@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from mdpfn.errors import MdpfnError
@@ -27,6 +28,7 @@ class Limits:
     trained_states: tuple[int, int] | None = None  # None where the weights do not say
     trained_actions: tuple[int, int] | None = None
     trained_discount: tuple[float, float] | None = None
+    reads_discount: bool = False  # whether it is an input of the network
 
     @classmethod
     def of(cls, model: Model) -> Limits:
@@ -37,6 +39,7 @@ class Limits:
             trained_states=_range(prior.get("n_states")),
             trained_actions=_range(prior.get("n_actions")),
             trained_discount=_range(prior.get("discount")),
+            reads_discount=model.network.config.inputs == "planned",
         )
 
     def check_sizes(self, n_states: int, n_actions: int) -> None:
@@ -59,18 +62,19 @@ class Limits:
             raise MdpfnError("the number of observed transitions", observed, limit, "merge states that are alike")
 
     def warn_of_discount(self, discount: float) -> None:
-        """Warn of a discount that the weights were not trained for, and so do not plan for."""
+        """Warn of a discount that the weights were not trained for; some of them cannot even be told."""
         trained = self.trained_discount
         if trained is not None and not trained[0] <= discount <= trained[1]:
             known = f"{trained[0]:g}" if trained[0] == trained[1] else f"{trained[0]:g} to {trained[1]:g}"
-            text = f"discount is {discount:g}, but these weights plan for {known}: only estimated values use yours"
+            effect = "plans for yours are extrapolated" if self.reads_discount else "only estimated values use yours"
+            text = f"discount is {discount}, but these weights were trained for {known}: {effect}"
             warnings.warn(text, UserWarning, stacklevel=4)
 
     def check_depth(self, depth: int | None) -> None:
         """Refuse a depth that is not one or would take forever."""
         if depth is None:
             return
-        if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= self.depth:
+        if isinstance(depth, bool) or not isinstance(depth, Integral) or not 0 <= depth <= self.depth:
             limit = f"it must be a whole number from 0 to {self.depth} (agent.limits)"
             raise MdpfnError("depth", repr(depth), limit, "leave it out for the depth of the weights")
 

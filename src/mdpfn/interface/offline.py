@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Bools, Ints
-from mdpfn.checks import checked_ids, finite_floats
+from mdpfn.checks import checked_flags, checked_ids, finite_floats
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec, DiscreteCodec, LabelCodec, is_missing
 from mdpfn.interface.columns import done_means_both
@@ -84,6 +84,10 @@ class Tally:
         return self._n_breaks <= SHUFFLED * self.statistics.n_transitions
 
     def _add(self, piece: Mapping[str, Any]) -> None:
+        if self.states.space is None and _are_numbers(piece["state"]) != _are_numbers(piece["next_state"]):
+            types = f"of type {_type(piece['next_state'])} where state is of type {_type(piece['state'])}"
+            limit = "both must be numbers or both names, or they would never be the same"
+            raise MdpfnError("next_state", types, limit, "convert one of them")
         state = self.states(piece["state"])
         next_state = self._next_ids(piece["next_state"], piece["state"], state)
         action = self.actions(piece["action"])
@@ -126,6 +130,10 @@ class Tally:
         self._last = int(next_state[-1]), bool(ended[-1])
 
 
+def _type(values: Any) -> str:
+    return str(getattr(values, "dtype", type(values).__name__))
+
+
 def _are_numbers(values: Any) -> bool:
     array = _plain(values)
     return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iufb"
@@ -156,6 +164,4 @@ def _flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
     array = _plain(piece[role])
     if array.dtype == object and not any(map(is_missing, array)):
         array = np.array(array.tolist())
-    if array.dtype != bool and not (array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()):
-        raise MdpfnError(role, f"of type {array.dtype}", "it must be true or false for every transition", "correct it")
-    return np.asarray(array, dtype=bool).reshape(-1)
+    return checked_flags(role, array)

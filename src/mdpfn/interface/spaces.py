@@ -96,7 +96,8 @@ def space_to_json(space: Any) -> Any:
         case int() | np.integer():
             return int(space)
         case spaces.Discrete():
-            return {"Discrete": {"n": int(space.n), "start": int(space.start)}}
+            plain = {"n": int(space.n), "start": int(space.start)}
+            return {"Discrete": plain if space.dtype == np.int64 else plain | {"dtype": space.dtype.name}}
         case spaces.MultiDiscrete():
             start = np.broadcast_to(space.start, space.shape).tolist()
             return {"MultiDiscrete": {"nvec": space.nvec.tolist(), "dtype": space.dtype.name, "start": start}}
@@ -107,7 +108,8 @@ def space_to_json(space: Any) -> Any:
         case spaces.Dict():
             return {"Dict": {"spaces": [[key, space_to_json(part)] for key, part in space.spaces.items()]}}
         case spaces.Text():
-            return {"Text": {"max_length": space.max_length, "min_length": space.min_length}}
+            lengths = {"max_length": space.max_length, "min_length": space.min_length}
+            return {"Text": lengths | {"charset": "".join(sorted(space.character_set))}}
     limit = "it must be a Discrete, MultiDiscrete, MultiBinary, Text, Tuple or Dict space"
     raise MdpfnError("the space", space, limit, "save the agent's statistics instead")
 

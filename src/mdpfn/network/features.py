@@ -7,18 +7,22 @@ differs from state to state, such as the advantage of such a pair, is a feature 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Bools, Floats, sums_by
 from mdpfn.estimates import N_ESTIMATES, Estimates
 from mdpfn.layout import Layout
 from mdpfn.statistics import StatisticsBatch
 from mdpfn.told import Told
 
-N_KNOWN = 8  # numbers about a whole problem
+Inputs: TypeAlias = Literal["plain", "planned"]
+
+N_OUTCOMES = 3  # numbers about where a pair leads
+N_KNOWN = 16  # numbers about a whole problem
 PLAIN = (2, 0, 0)  # how many features a pair, a state and a row of the readout have in the paper …
-PLANNED = (2 + 2 * N_ESTIMATES + N_KNOWN, 2 * N_ESTIMATES + 2, 3 * N_ESTIMATES + 1)  # … and with plans
+PLANNED = (2 + N_OUTCOMES + 2 * N_ESTIMATES + N_KNOWN, 2 * N_ESTIMATES + 2, 3 * N_ESTIMATES + 1)  # … and with plans
 VALUE_SKIP = 0  # the row feature that is the certainty-equivalent value …
 # … and those that are its advantages or say that a pair was never tried, with the logit they make.
 POLICY_SKIP = {N_ESTIMATES: 1.0, 2 * N_ESTIMATES: 2.0, 3 * N_ESTIMATES: -4.0}
@@ -48,12 +52,20 @@ def planned_features(z: StatisticsBatch, layout: Layout, told: Told, estimates: 
     Values are those of rewards divided by their scale; asinh lets them range over orders of magnitude.
     """
     shrink = (1 - told.discount)[:, None]
-    known = _known(z, told)
+    outcomes = _outcomes(z)
+    known = np.concatenate([_told(z, told), _seen(z, layout, outcomes)], axis=1)
     blank = np.arange(len(z))
     pair_mdp = np.concatenate([z.pair_mdp, blank])
     q = np.concatenate([estimates.q, estimates.blank_q])
     pair = np.concatenate(
-        [plain_features(z, layout).pair, np.arcsinh(q), shrink[pair_mdp] * q, known[pair_mdp]], axis=1
+        [
+            plain_features(z, layout).pair,
+            np.concatenate([outcomes, np.zeros((len(z), N_OUTCOMES))]),
+            np.arcsinh(q),
+            shrink[pair_mdp] * q,
+            known[pair_mdp],
+        ],
+        axis=1,
     )
 
     mdp = layout.state_mdp
@@ -74,29 +86,65 @@ def _row_features(z: StatisticsBatch, layout: Layout, estimates: Estimates) -> F
     advantage = np.minimum(q - value, 0.0)  # above 0 by rounding only
     largest = np.zeros((len(z), N_ESTIMATES))
     np.maximum.at(largest, mdp[:n_visited], -advantage[:n_visited])
-    relative = np.maximum(advantage / np.maximum(largest[mdp], 1e-9), -2.0)
+    relative = np.maximum(advantage / np.maximum(largest[mdp], 1e-6), -2.0)
     blank = np.arange(len(state)) >= n_visited
     return np.concatenate([np.arcsinh(q), np.arcsinh(advantage / ADVANTAGE_UNIT), relative, blank[:, None]], axis=1)
 
 
-def _known(z: StatisticsBatch, told: Told) -> Floats:
-    """(B, N_KNOWN) about each problem: horizon, reward range, sizes, how much of it was seen."""
+def _outcomes(z: StatisticsBatch) -> Floats:
+    """(visited, N_OUTCOMES) log of how many successors were seen, and the shares that stayed and that terminated.
+
+    Attention averages over successors: it tells neither how many there are nor whether one is the state itself.
+    """
+    row = z.transition_row
+    stays = z.successor == (z.pair // z.n_actions[z.pair_mdp])[row]
+    ended = z.n_terminated / z.n_visits[row]
+    n = len(z.pair)
+    return np.stack(
+        [np.log(z.n_successors), sums_by(row, z.successor_probs * stays, n), sums_by(row, ended, n)], axis=1
+    )
+
+
+def _told(z: StatisticsBatch, told: Told) -> Floats:
+    """(B, 6) about each problem, before anything is seen of it: horizon, reward range, sizes."""
     has_range = np.isfinite(told.reward_high)
     low = np.where(has_range, told.reward_low, 0.0) / z.reward_scale
     high = np.where(has_range, told.reward_high, 0.0) / z.reward_scale
+    horizon = np.log10(1 / (1 - told.discount)) - 1
+    return np.stack([horizon, has_range, low, high, np.log(z.n_states) / 4, np.log(z.n_actions) / 2], axis=1)
+
+
+def _seen(z: StatisticsBatch, layout: Layout, outcomes: Floats) -> Floats:
+    """(B, 10) what each problem is like, as far as it was seen: what is true of most pairs may hold for the others.
+
+    How much was seen; whether the same action leads to the same state again; where pairs lead; rewards. The loops that
+    stand for terminal states are nothing that was seen.
+    """
+    goes_on = ~layout.is_terminal(z)[layout.visited_state]
+    mdp, n = z.pair_mdp[goes_on], len(z)
+    visits, single, reward = z.n_visits[goes_on], z.n_successors[goes_on] == 1, z.normalized_reward[goes_on]
+    variety, stays, ends = outcomes[goes_on].T
     n_pairs = z.n_states * z.n_actions
-    visited = np.bincount(z.pair_mdp, minlength=len(z))
-    visits = np.bincount(z.pair_mdp, weights=z.n_visits, minlength=len(z))
+    lowest, highest = np.zeros(n), np.zeros(n)
+    np.minimum.at(lowest, mdp, reward)
+    np.maximum.at(highest, mdp, reward)
+
+    def mean(of_pairs: Floats | Bools, among: Bools | None = None) -> Floats:
+        weight = np.ones(len(mdp)) if among is None else among.astype(np.float64)
+        return sums_by(mdp, weight * of_pairs, n) / np.maximum(sums_by(mdp, weight, n), 1)
+
     return np.stack(
         [
-            np.log10(1 / (1 - told.discount)) - 1,
-            has_range,
-            low,
-            high,
-            np.log(z.n_states) / 4,
-            np.log(z.n_actions) / 2,
-            visited / n_pairs,
-            np.log1p(visits / n_pairs),
+            np.bincount(mdp, minlength=n) / n_pairs,
+            np.log1p(sums_by(mdp, visits, n) / n_pairs),
+            mean(visits > 1),
+            mean(single, among=visits > 1),
+            mean(variety, among=visits > 1),
+            mean(stays),
+            mean(ends),
+            mean(reward != 0),
+            lowest,
+            highest,
         ],
         axis=1,
-    ).astype(np.float64)
+    )

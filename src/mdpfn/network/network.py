@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mdpfn.checks import check_types, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.network.attention import successor_attention
-from mdpfn.network.features import PLAIN, PLANNED, POLICY_SKIP, VALUE_SKIP
+from mdpfn.network.features import PLAIN, PLANNED, POLICY_SKIP, VALUE_SKIP, Inputs
 from mdpfn.network.packing import Tokens
 
 Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -30,7 +30,7 @@ class NetworkConfig:
     trained_depth: int | None = None  # steps beyond it go less and less far; None: they are steps like the others
     transition_bias: float = 1.0  # β
     dropout: float = 0.05
-    inputs: Literal["plain", "planned"] = "plain"  # the paper's features, or also what planners make of them
+    inputs: Inputs = "plain"  # the paper's features, or also what planners make of them
     quantiles: tuple[float, ...] = ()  # levels of the quantiles of Q* that are read off beside the policy
 
     def __post_init__(self) -> None:
@@ -81,6 +81,31 @@ class MLP(nn.Module):
         return out
 
 
+class FollowedPlans(nn.Module):
+    """What plans say of every pair, without a detour through the network; untrained, what the certain planner says.
+
+    How far each is followed depends on the state, and is the same for all actions in it: so the network can trust a
+    plan without blurring what it says.
+    """
+
+    def __init__(self, config: NetworkConfig, n_features: int) -> None:
+        super().__init__()
+        self.always = nn.Linear(n_features, 1 + len(config.quantiles), bias=False)
+        self.trust = MLP(config.width, config.width, n_features, config.dropout)
+        for weight in (self.always.weight, *self.trust.out.parameters()):
+            nn.init.zeros_(weight)
+        with torch.no_grad():
+            for feature, logit in POLICY_SKIP.items():
+                self.always.weight[0, feature] = logit
+            if config.quantiles:
+                self.always.weight[1 + config.quantiles.index(0.5), VALUE_SKIP] = 1.0
+
+    def forward(self, plans: Tensor, trust: Tensor) -> Tensor:
+        """(…, outputs) policy and quantiles of plans (…, features), given the trust in them (…, features)."""
+        policy, values = torch.tensor_split(self.always(plans), (1,), dim=-1)
+        return torch.cat([policy + (trust * plans).sum(dim=-1, keepdim=True), values], dim=-1)
+
+
 class PolicyNetwork(nn.Module):
     """Statistics in, policy logits out; equivariant to renaming states and actions.
 
@@ -104,19 +129,10 @@ class PolicyNetwork(nn.Module):
         self.pair_norm = nn.LayerNorm(d)
         self.state_norm = nn.LayerNorm(d)
         self.head = MLP(3 * d + of_row, d, 1 + len(config.quantiles), dropout)  # φ_head [h_s; h_sa; e_sa; plans]
-        self.skip = nn.Linear(of_row, 1 + len(config.quantiles), bias=False) if of_row else None
-        if self.skip is not None:
-            self._begin_with_certainty_equivalence(self.skip)
-
-    def _begin_with_certainty_equivalence(self, skip: nn.Linear) -> None:
-        """Untrained, it says what the certainty-equivalent planner says; what it learns is a correction."""
-        for weight in (skip.weight, self.head.out.weight, self.head.out.bias):
-            nn.init.zeros_(weight)
-        with torch.no_grad():
-            for feature, logit in POLICY_SKIP.items():
-                skip.weight[0, feature] = logit
-            if self.config.quantiles:
-                skip.weight[1 + self.config.quantiles.index(0.5), VALUE_SKIP] = 1.0
+        self.plans = FollowedPlans(config, of_row) if of_row else None
+        if self.plans is not None:  # untrained, it says what the plans say; what it learns is a correction
+            nn.init.zeros_(self.head.out.weight)
+            nn.init.zeros_(self.head.out.bias)
 
     def forward(self, tokens: Tokens, depth: int | None = None, transition_bias: float | None = None) -> Answer:
         """The policy of every MDP, and the quantiles of its values if the network has any."""
@@ -190,17 +206,18 @@ class PolicyNetwork(nn.Module):
                 of_blank.index_select(0, tokens.state_mdp) + of_state,
             ]
         )
-        if self.skip is None:
-            out = self.head.finish(rows)
-        else:
-            out = self.head.finish(rows + F.linear(tokens.row_features, head_row)) + self.skip(tokens.row_features)
+        out = self.head.finish(rows + F.linear(tokens.row_features, head_row))
+        if self.plans is not None:
+            trust = self.plans.trust(states)
+            trust = torch.cat([trust.index_select(0, tokens.pair_state), trust])
+            out = out + self.plans(tokens.row_features, trust)
         policy, values = torch.split(out, [1, len(self.config.quantiles)], dim=1)
         return Answer(
             policy.squeeze(1).index_select(0, tokens.logit_row),
-            self._in_order(values).index_select(0, tokens.logit_row),
+            self.in_order(values).index_select(0, tokens.logit_row),
         )
 
-    def _in_order(self, values: Tensor) -> Tensor:
+    def in_order(self, values: Tensor) -> Tensor:
         """Quantiles that rise: the median as it is, the others by positive steps away from it."""
         if not self.config.quantiles:
             return values

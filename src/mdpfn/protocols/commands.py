@@ -14,7 +14,7 @@ from tyro.conf import Positional
 from mdpfn.errors import MdpfnError
 
 Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
-Study: TypeAlias = Literal["depth", "posterior", "calibration", "sizes", "compute"]
+Study: TypeAlias = Literal["depth", "posterior", "calibration", "sizes", "compute", "exploration", "ablations"]
 
 
 def reproduce(
@@ -54,13 +54,15 @@ def study(
 
     Args:
         what: depth, posterior (how good policies from little data are, beside the best possible), calibration (how
-            often Q* is below the quantiles stated for it), sizes (up to 500 states), or compute.
+            often Q* is below the quantiles stated for it), sizes (up to 500 states), compute, exploration
+            (other ways to explore), or ablations (trainings without one of the ingredients, which take hours).
         weights: The models, by name or path.
         snapshots: For compute: the directory of a training run's snapshots.
         out: Where the result files are.
         workers: Processes to measure with.
     """
-    from mdpfn.protocols import calibration, compute, depth, posterior, sizes
+    from mdpfn.protocols import ablations, calibration, compute, depth, exploration, posterior, sizes
+    from mdpfn.protocols.leaderboard import LeaderboardProtocol
     from mdpfn.protocols.methods import stored_planner
 
     _positive("workers", workers)
@@ -70,6 +72,9 @@ def study(
             raise MdpfnError("snapshots", None, "compute is measured on the snapshots of a run", "give --snapshots DIR")
         command = shlex.join(["mdpfn", "study", what, "--snapshots", str(snapshots)])
         compute.run(compute.ComputeProtocol(), snapshots, path, command=command, workers=workers)
+        return
+    if what == "ablations":
+        ablations.run(ablations.AblationProtocol(), path, command="mdpfn study ablations", workers=workers)
         return
     for model in weights:
         planner = stored_planner(model)
@@ -83,6 +88,8 @@ def study(
                 calibration.run(calibration.CalibrationProtocol(), planner, path, command=command, workers=workers)
             case "sizes":
                 sizes.run(sizes.SizesProtocol(), planner, path, command=command, workers=workers)
+            case "exploration":
+                exploration.run(LeaderboardProtocol(seeds=2), planner, path, command=command, workers=workers)
 
 
 def leaderboard(

@@ -61,13 +61,14 @@ def _load(weights: str, depth: int | None) -> Planner:
 class Method:
     """An agent by its name in result files, with the options it is made with; in-context if it has a `planner`.
 
-    `depth` is the depth K at which the network is unrolled, by default its own.
+    `depth` is the depth K at which the network is unrolled, by default its own; `kind` makes the in-context agent.
     """
 
     name: str
     options: Mapping[str, float] = field(default_factory=dict)
     planner: StoredPlanner | None = None
     depth: int | None = None
+    kind: type[InContext] = InContext
 
     @property
     def identity(self) -> tuple[str, str, int | None]:
@@ -83,7 +84,7 @@ class Method:
         """Makes agents for this MDP, of which they know the sizes, the discount and what they are `told`."""
         kind: Callable[..., Agent]
         if self.planner is not None:
-            kind = partial(InContext, planner=self.planner.load(self.depth), exploration=self.planner.exploration)
+            kind = partial(self.kind, planner=self.planner.load(self.depth), exploration=self.planner.exploration)
         else:
             kind = {**OFFLINE_AGENTS, **AGENTS}[self.name]
         return partial(kind, mdp.n_states, mdp.n_actions, discount=mdp.discount, **self.options, **told)

@@ -67,9 +67,8 @@ class TrainingConfig:
             raise MdpfnError("average_decay", self.average_decay, "it must lie in [0, 1)", "use a value such as 0.999")
         if not 0 < self.budget[0] <= self.budget[1]:
             raise MdpfnError("budget", self.budget, "it must be (low, high) with 0 < low ≤ high", "correct the range")
-        if (self.lives is None) != (self.network.inputs == "plain"):
-            limit = "plain inputs go with fresh MDPs, planned ones with lives"
-            raise MdpfnError("inputs", repr(self.network.inputs), limit, "change network.inputs or lives")
+        if self.lives is None and self.network.inputs == "planned":
+            raise MdpfnError("inputs", "'planned'", "planned inputs go with lives", "change network.inputs or lives")
         low, high = self.depths
         if not 1 <= low <= high:
             raise MdpfnError("min_depth", low, f"it must lie in 1 … max_depth = {high}", "lower it or raise the depth")
@@ -93,12 +92,13 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
             network=NetworkConfig(
                 width=64,
                 n_heads=4,
-                depth=4,
-                trained_depth=12,
+                depth=3,
+                trained_depth=5,
+                dropout=0.0,
                 inputs="planned",
                 quantiles=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
             ),
-            lives=LifeConfig(),
+            lives=LifeConfig(slots=512),
             target_temperature=0.25,
             steps=40_000,
             optimizer="muon",
@@ -107,8 +107,11 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
             final_learning_rate=0.02,
             gradient_clip=1.0,
             average_decay=0.999,
-            min_depth=2,
-            max_depth=12,
+            min_depth=1,
+            max_depth=5,
+            validation_mdps=2048,
+            validate_every=500,
+            checkpoint_every=500,
         ),
         "tiny": TrainingConfig(
             network=NetworkConfig(width=32, n_heads=4, depth=8, dropout=0.0),

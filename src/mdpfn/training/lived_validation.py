@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from mdpfn.network.features import Inputs
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.training.lives import Crowd, Life, LifeConfig
 from mdpfn.training.objective import ObjectiveConfig
@@ -16,7 +17,12 @@ CHUNK = 64
 
 
 def held_out_meetings(
-    config: LifeConfig, sampler: Sampler, seed: list[int], n_lives: int, temperature: float
+    config: LifeConfig,
+    sampler: Sampler,
+    seed: list[int],
+    n_lives: int,
+    temperature: float,
+    inputs: Inputs = "planned",
 ) -> list[Meeting]:
     """Lives of all ages, in which nobody asked the network what to do."""
     coverage, uniform, exploring, _ = config.behaviours
@@ -27,7 +33,7 @@ def held_out_meetings(
     for first in range(0, n_lives, CHUNK):
         mine = lives[first : first + CHUNK]
         _grow_up(rng, mine, temperature)
-        meetings.append(Meeting(Crowd(mine), temperature))
+        meetings.append(Meeting(Crowd(mine), temperature, inputs))
     return meetings
 
 

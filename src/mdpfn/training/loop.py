@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import time
@@ -211,20 +212,24 @@ def train(
 
 @contextmanager
 def _process_group() -> Iterator[None]:
-    """Under torchrun, the group of its processes; left open at exit, its threads may abort the interpreter."""
+    """Under torchrun, the group of its processes. They leave it together: threads of a group that is left open at exit,
+    or whose other end is gone, may abort the interpreter.
+    """
     if "WORLD_SIZE" not in os.environ or dist.is_initialized():
         yield
         return
     dist.init_process_group()  # gloo, and nccl for tensors on a GPU
     try:
         yield
+        dist.barrier()
     finally:
         dist.destroy_process_group()
 
 
 def write_model(trainer: Trainer, directory: Path) -> None:
     """The run's network as a model with a card."""
-    network = trainer.averaged_network()
+    network = copy.deepcopy(trainer.averaged_network()).eval()
+    trainer.source.finish(network)
     card = {
         "version": __version__,
         "training": {

@@ -22,8 +22,9 @@ LARGEST_PULL = 3.0  # of the return loss of one MDP on its policy: a cliff must 
 class ObjectiveConfig:
     """Weights of the parts of the objective where MDPs are lived in; the paper's has one part only."""
 
-    cross_entropy: float = 1.0
-    lost_return: float = 1.0
+    cross_entropy: float = 0.3
+    lost_return: float = 3.0
+    exploiting_temperature: float = 0.25  # of the policy whose return counts: nearly greedy, as at use
     quantiles: float = 0.3
 
     def __post_init__(self) -> None:

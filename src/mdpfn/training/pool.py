@@ -13,7 +13,7 @@ from mdpfn.arrays import Bools, Floats
 from mdpfn.estimates import CERTAIN, CURIOUS, OPTIMISTIC, estimate
 from mdpfn.layout import Layout
 from mdpfn.mdp import TabularMDP
-from mdpfn.network.features import planned_features
+from mdpfn.network.features import Inputs, plain_features, planned_features
 from mdpfn.network.network import Answer
 from mdpfn.network.packing import assemble
 from mdpfn.solvers import boltzmann_policy, greedy_value
@@ -26,14 +26,18 @@ Sampler = Callable[[np.random.Generator], TabularMDP]
 class Meeting:
     """Some lives as the network meets them, and what it should have said."""
 
-    def __init__(self, crowd: Crowd, temperature: float) -> None:
+    def __init__(self, crowd: Crowd, temperature: float, inputs: Inputs = "planned") -> None:
         self.crowd = crowd
         self.z = crowd.statistics()
         known = with_absorbing(self.z)
         layout, told = Layout.of(known), crowd.told()
         self.estimates = estimate(known, told, layout)
         self.known = known
-        self.tokens = assemble(known, layout, planned_features(known, layout, told, self.estimates))
+        if inputs == "plain":
+            features = plain_features(known, layout)
+        else:
+            features = planned_features(known, layout, told, self.estimates)
+        self.tokens = assemble(known, layout, features)
         batch = crowd.batch
         self.q = np.concatenate([life.solution.q.reshape(-1) for life in crowd.lives])
         self.open = ~np.repeat(crowd.terminal, batch.n_actions[batch.state_mdp])  # pairs in which a choice matters
@@ -53,24 +57,30 @@ class Meeting:
         """The objective, its parts for people to look at, and the policy (pairs,)."""
         batch = self.crowd.batch
         log_pi = log_policy(answer.policy_logits, batch.n_states, batch.n_actions)
-        pi = log_pi.exp()
+        exploiting = log_policy(
+            answer.policy_logits / weights.exploiting_temperature, batch.n_states, batch.n_actions
+        ).exp()
         weight = (self.state_weight / self.state_weight.sum())[self.state]
         target = torch.from_numpy(self.target * weight).to(log_pi)
         cross_entropy = -(target * log_pi).sum()
         floor = -float(np.sum(self.target * weight * np.log(np.maximum(self.target, 1e-300))))
-        policy: Floats = pi.detach().double().cpu().numpy()
-        gradient, score = self.return_gradients(policy)
-        lost = -(torch.from_numpy(gradient).to(pi) * pi).sum() / len(self.crowd.lives)
+        gradient, score = self.return_gradients(exploiting.detach().double().cpu().numpy())
+        lost = -(torch.from_numpy(gradient).to(exploiting) * exploiting).sum() / len(self.crowd.lives)
         total = weights.cross_entropy * cross_entropy + weights.lost_return * lost
         parts = {"kl": float(cross_entropy.detach()) - floor, "score": score}
         if levels:
-            truth = torch.from_numpy(np.arcsinh(self.q / self.z.reward_scale[batch.pair_mdp])).to(log_pi)
+            truth = torch.from_numpy(self.scaled_q).to(log_pi)
             pinball = quantile_loss(answer.q_quantiles, truth, levels)
             counted = torch.from_numpy(weight * self.open / batch.n_actions[batch.pair_mdp]).to(log_pi)
             quantiles = (counted * pinball).sum()
             total = total + weights.quantiles * quantiles
             parts["pinball"] = float(quantiles.detach())
-        return total, parts, policy
+        return total, parts, log_pi.detach().double().exp().cpu().numpy()
+
+    @property
+    def scaled_q(self) -> Floats:
+        """(pairs,) asinh(Q* / reward scale): what the quantiles are of."""
+        return np.arcsinh(self.q / self.z.reward_scale[self.crowd.batch.pair_mdp])
 
     def return_gradients(self, policy: Floats) -> tuple[Floats, float]:
         """(pairs,) of all lives, and the mean clipped score of `policy` (pairs,)."""
@@ -143,10 +153,10 @@ class Pool:
         rng = np.random.default_rng([*self.seed, number])
         return begin(rng, number, self.sampler(rng), self.config)
 
-    def meet(self, rng: np.random.Generator, n: int, temperature: float) -> Meeting:
+    def meet(self, rng: np.random.Generator, n: int, temperature: float, inputs: Inputs = "planned") -> Meeting:
         """Some of the lives, at random."""
         chosen = rng.choice(len(self.lives), size=n, replace=False)
-        return Meeting(Crowd([self.lives[i] for i in chosen]), temperature)
+        return Meeting(Crowd([self.lives[i] for i in chosen]), temperature, inputs)
 
     def go_on(self, rng: np.random.Generator, meeting: Meeting, policy: Floats) -> None:
         """Let everybody just met live one episode more, given the network's `policy` (pairs,)."""

@@ -16,6 +16,7 @@ from mdpfn.training.batches import VALIDATION_STEP, sample_examples, validate, v
 from mdpfn.training.config import TrainingConfig
 from mdpfn.training.lived_validation import held_out_meetings, validate_meetings
 from mdpfn.training.pool import Pool
+from mdpfn.training.recalibration import recalibrate
 
 Metrics = dict[str, float]
 
@@ -28,6 +29,9 @@ class Source(Protocol):
 
     def validate(self, network: PolicyNetwork) -> Metrics:
         """How the network does on held-out MDPs, always the same."""
+
+    def finish(self, network: PolicyNetwork) -> None:
+        """The last touch on a network that becomes a model."""
 
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint must hold."""
@@ -52,6 +56,9 @@ class FreshExamples:
         """Loss and KL on held-out MDPs."""
         return validate(network, self.held_out)
 
+    def finish(self, network: PolicyNetwork) -> None:
+        """Nothing to do."""
+
     def state(self) -> dict[str, Tensor]:
         """Nothing."""
         return {}
@@ -72,12 +79,17 @@ class LivedExamples:
         sampler = partial(sample_world, config=config.world)
         self.pool = Pool(config.lives, sampler, [config.seed, rank])
         self.held_out = held_out_meetings(
-            config.lives, sampler, [config.seed, VALIDATION_STEP], config.validation_mdps, config.target_temperature
+            config.lives,
+            sampler,
+            [config.seed, VALIDATION_STEP],
+            config.validation_mdps,
+            config.target_temperature,
+            config.network.inputs,
         )
 
     def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int) -> tuple[Tensor, Metrics]:
         """The objective on some lives, which then go on for an episode."""
-        meeting = self.pool.meet(rng, self.n_mdps, self.config.target_temperature)
+        meeting = self.pool.meet(rng, self.n_mdps, self.config.target_temperature, self.config.network.inputs)
         parameter = next(forward.parameters())
         answer = forward(meeting.tokens.to(parameter.dtype, parameter.device), depth)
         loss, parts, policy = meeting.loss(answer, self.config.network.quantiles, self.config.objective)
@@ -87,6 +99,11 @@ class LivedExamples:
     def validate(self, network: PolicyNetwork) -> Metrics:
         """Scores, losses and the coverage of quantiles on held-out lives."""
         return validate_meetings(network, self.held_out, self.config.objective)
+
+    def finish(self, network: PolicyNetwork) -> None:
+        """Quantiles that cover what they say, on held-out lives."""
+        if self.config.network.quantiles:
+            recalibrate(network, self.held_out)
 
     def state(self) -> dict[str, Tensor]:
         """The lives as old as they are."""

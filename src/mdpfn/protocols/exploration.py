@@ -1,0 +1,102 @@
+"""Ways to explore, on the environments of the leaderboard: what the network proposes, and what planners do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mdpfn.absorbing import with_absorbing
+from mdpfn.agents import InContext
+from mdpfn.agents.directed import exploring_table, softened
+from mdpfn.agents.in_context import Planner
+from mdpfn.arrays import Floats, offsets_of
+from mdpfn.environments import ENVIRONMENTS
+from mdpfn.estimates import CERTAIN, estimate
+from mdpfn.layout import Layout
+from mdpfn.outlook import Outlook
+from mdpfn.protocols.leaderboard import IDENTITY, MEASURED, LeaderboardProtocol, cells_on, measure
+from mdpfn.protocols.methods import Method, StoredPlanner
+from mdpfn.protocols.parallel import measure_cells
+from mdpfn.protocols.results import ResultsFile
+from mdpfn.statistics import StatisticsBatch
+from mdpfn.told import Told
+
+
+class ByHighestQuantile(InContext):
+    """Optimism over quantiles: in each episode by the highest one of Q*."""
+
+    def _choose_policy(self, state: int) -> Floats:
+        return softened(_quantiles(self)[:, :, -1])
+
+
+class ByOneQuantile(InContext):
+    """Posterior sampling: in each episode by one quantile of Q*, drawn at random."""
+
+    def _choose_policy(self, state: int) -> Floats:
+        quantiles = _quantiles(self)
+        return softened(quantiles[:, :, self.rng.integers(quantiles.shape[2])])
+
+
+class ByCuriousTable(InContext):
+    """In each episode by what the curious planner thinks at its beginning."""
+
+    def _choose_policy(self, state: int) -> Floats:
+        return exploring_table(self.context(), self.told())
+
+
+def _quantiles(agent: InContext) -> Floats:
+    found = agent.outlook().q_quantiles
+    assert found is not None
+    return found
+
+
+def methods(planner: StoredPlanner) -> list[Method]:
+    """The ways to explore. All exploit by the network, but one that shows what directed exploration is worth alone."""
+    by_table = replace(planner, exploration="softmax")
+    found = [
+        Method("directed", planner=replace(planner, exploration="directed")),
+        Method("directed, exploiting by the certain plan", planner=StoredPlanner("", "", "directed", load_certain)),
+        Method("curious, one table per episode", planner=by_table, kind=ByCuriousTable),
+        Method("softmax of the policy", planner=by_table),
+    ]
+    if planner.levels:
+        found.append(Method("highest quantile", planner=by_table, kind=ByHighestQuantile))
+        found.append(Method("one quantile, drawn", planner=by_table, kind=ByOneQuantile))
+    return found
+
+
+def run(
+    protocol: LeaderboardProtocol,
+    planner: StoredPlanner,
+    path: Path,
+    *,
+    command: str,
+    workers: int,
+    environments: tuple[str, ...] = tuple(ENVIRONMENTS),
+) -> None:
+    """Measure every way to explore into the CSV file at `path`."""
+    cells = cells_on([ENVIRONMENTS[name] for name in environments], methods(planner), protocol, measure)
+    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="exploration")
+
+
+def load_certain(depth: int | None) -> Planner:
+    """A planner without a network: the certainty-equivalent plan. Where it knows an action, it takes no untried one."""
+    return _certain
+
+
+def _certain(z: StatisticsBatch, told: Told) -> list[Outlook]:
+    known = with_absorbing(z)
+    estimates = estimate(known, told, Layout.of(known), (CERTAIN,))
+    start = offsets_of(known.n_states * known.n_actions)
+    q = estimates.q_table(known, CERTAIN)
+    tried = np.zeros(len(q), dtype=bool)
+    tried[start[known.pair_mdp] + known.pair] = True
+    found = []
+    for first, n_states, n_actions in zip(start, z.n_states, z.n_actions, strict=False):
+        mine = slice(first, first + n_states * n_actions)
+        untried = ~tried[mine].reshape(n_states, n_actions)
+        shy = untried & ~untried.all(axis=1, keepdims=True)
+        found.append(Outlook(np.where(shy, -np.inf, q[mine].reshape(n_states, n_actions))))
+    return found

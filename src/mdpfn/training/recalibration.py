@@ -1,0 +1,50 @@
+"""The last touch on quantiles: biases of the head by which every level covers what it says, on held-out lives.
+
+Training weighs large problems and old lives more than a user would. Seven numbers are too few to learn anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.training.pool import Meeting
+
+LARGEST_SHIFT = 8.0  # of a bias
+HALVINGS = 32
+
+
+@torch.no_grad()
+def recalibrate(network: PolicyNetwork, meetings: Sequence[Meeting]) -> None:
+    """Move the biases of the quantiles, from the median outwards; every life has the same weight."""
+    levels = network.config.quantiles
+    middle = levels.index(0.5)
+    raw, truth, weight = (torch.cat(parts) for parts in zip(*(_outputs(network, m) for m in meetings), strict=True))
+    weight /= weight.sum()
+    shift = torch.zeros(len(levels), dtype=torch.float64)
+    for i in [*range(middle, len(levels)), *range(middle - 1, -1, -1)]:
+        low, high = -LARGEST_SHIFT, LARGEST_SHIFT
+        for _ in range(HALVINGS):
+            shift[i] = (low + high) / 2
+            covered = float(weight @ (truth <= network.in_order(raw + shift)[:, i]).double())
+            rises = i >= middle  # below the median, larger outputs are larger steps down
+            low, high = (float(shift[i]), high) if (covered < levels[i]) == rises else (low, float(shift[i]))
+    network.head.out.bias[1:] += shift.to(network.head.out.bias)
+
+
+def _outputs(network: PolicyNetwork, meeting: Meeting) -> tuple[Tensor, Tensor, Tensor]:
+    """What the head says before it is put in order, the truth, and the weight of every pair that counts."""
+    parameter = next(network.parameters())
+    quantiles = network(meeting.tokens.to(parameter.dtype, parameter.device)).q_quantiles.double().cpu()
+    step = torch.diff(quantiles, dim=1).clamp_min(1e-12)
+    undone = step + torch.log(-torch.expm1(-step))  # of softplus
+    middle = network.config.quantiles.index(0.5)
+    raw = torch.cat([undone[:, :middle], quantiles[:, middle : middle + 1], undone[:, middle:]], dim=1)
+    owner = meeting.crowd.batch.pair_mdp
+    n_open = np.bincount(owner, weights=meeting.open)
+    weight = meeting.open / np.maximum(n_open, 1)[owner]
+    return raw, torch.from_numpy(meeting.scaled_q), torch.from_numpy(weight)
