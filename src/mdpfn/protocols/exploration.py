@@ -12,14 +12,14 @@ from mdpfn.agents import InContext
 from mdpfn.agents.directed import exploring_table, softened
 from mdpfn.agents.in_context import Planner
 from mdpfn.arrays import Floats, offsets_of
-from mdpfn.environments import ENVIRONMENTS
+from mdpfn.environments import ENVIRONMENTS, Environment
 from mdpfn.estimates import CERTAIN, estimate
 from mdpfn.layout import Layout
 from mdpfn.outlook import Outlook
 from mdpfn.protocols.leaderboard import IDENTITY, MEASURED, LeaderboardProtocol, cells_on, measure
 from mdpfn.protocols.methods import Method, StoredPlanner
 from mdpfn.protocols.parallel import measure_cells
-from mdpfn.protocols.results import ResultsFile
+from mdpfn.protocols.results import ResultsFile, Row
 from mdpfn.statistics import StatisticsBatch
 from mdpfn.told import Told
 
@@ -77,8 +77,13 @@ def run(
     environments: tuple[str, ...] = tuple(ENVIRONMENTS),
 ) -> None:
     """Measure every way to explore into the CSV file at `path`."""
-    cells = cells_on([ENVIRONMENTS[name] for name in environments], methods(planner), protocol, measure)
+    cells = cells_on([ENVIRONMENTS[name] for name in environments], methods(planner), protocol, measure_paired)
     measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="exploration")
+
+
+def measure_paired(protocol: LeaderboardProtocol, environment: Environment, method: Method) -> list[Row]:
+    """The rows of the leaderboard, from the same random numbers for all methods: those that act alike see the same."""
+    return measure(protocol, environment, replace(method, name="exploration"))
 
 
 def load_certain(depth: int | None) -> Planner:
