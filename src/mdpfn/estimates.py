@@ -55,6 +55,15 @@ class Estimates:
         table[offsets_of(n_pairs)[z.pair_mdp] + z.pair] = self.q[:, column]
         return table
 
+    def certain_table(self, z: StatisticsBatch) -> Floats:
+        """(pairs,) Q of the certain planner as it exploits: −∞ for untried actions of states where one was tried."""
+        q = self.q_table(z, CERTAIN)
+        tried = np.zeros(len(q), dtype=bool)
+        tried[offsets_of(z.n_states * z.n_actions)[z.pair_mdp] + z.pair] = True
+        n_actions = np.repeat(z.n_actions, z.n_states)
+        knows_some = np.logical_or.reduceat(tried, offsets_of(n_actions)[:-1])
+        return np.where(tried | ~np.repeat(knows_some, n_actions), q, -np.inf)
+
 
 def estimate(z: StatisticsBatch, told: Told, layout: Layout, planners: tuple[int, ...] = ALL_PLANNERS) -> Estimates:
     """What these planners make of every MDP of a batch, whose terminal states must look absorbing."""

@@ -193,7 +193,8 @@ def ablations(rows: list[Row]) -> Table:
     note = (
         "Short trainings of equal length. Held-out: the mean clipped score of the greedy policy on worlds of all "
         "families, with data of all ages, and KL to the optimal policy; its family: the score on the family that was "
-        "left out, and what the complete model has there; environments: the mean of the offline leaderboard."
+        "left out, and what the complete model has there; environments: the mean on those of the offline leaderboard, "
+        "clipped seed by seed. Without plans it also does without the discount and without quantiles."
     )
     return Table("Ablations", ["variant", "held-out", "KL", "its family", "environments"], body, note)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from mdpfn.absorbing import with_absorbing
 from mdpfn.agents import InContext
 from mdpfn.agents.directed import exploring_table, softened
@@ -93,15 +91,7 @@ def load_certain(depth: int | None) -> Planner:
 
 def _certain(z: StatisticsBatch, told: Told) -> list[Outlook]:
     known = with_absorbing(z)
-    estimates = estimate(known, told, Layout.of(known), (CERTAIN,))
+    q = estimate(known, told, Layout.of(known), (CERTAIN,)).certain_table(known)
     start = offsets_of(known.n_states * known.n_actions)
-    q = estimates.q_table(known, CERTAIN)
-    tried = np.zeros(len(q), dtype=bool)
-    tried[start[known.pair_mdp] + known.pair] = True
-    found = []
-    for first, n_states, n_actions in zip(start, z.n_states, z.n_actions, strict=False):
-        mine = slice(first, first + n_states * n_actions)
-        untried = ~tried[mine].reshape(n_states, n_actions)
-        shy = untried & ~untried.all(axis=1, keepdims=True)
-        found.append(Outlook(np.where(shy, -np.inf, q[mine].reshape(n_states, n_actions))))
-    return found
+    sizes = zip(start, z.n_states, z.n_actions, strict=False)
+    return [Outlook(q[first : first + n * n_actions].reshape(n, n_actions)) for first, n, n_actions in sizes]

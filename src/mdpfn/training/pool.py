@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mdpfn.absorbing import with_absorbing
 from mdpfn.arrays import Bools, Floats
-from mdpfn.estimates import CERTAIN, CURIOUS, OPTIMISTIC, estimate
+from mdpfn.estimates import CURIOUS, OPTIMISTIC, estimate
 from mdpfn.layout import Layout
 from mdpfn.mdp import TabularMDP
 from mdpfn.network.features import Inputs, plain_features, planned_features
@@ -113,13 +113,7 @@ class Meeting:
 
     def certain_score(self) -> float:
         """The mean clipped score of the certainty-equivalent plan: what the network has to beat."""
-        q = self.estimates.q_table(self.known, CERTAIN)
-        batch = self.crowd.batch
-        visited = np.zeros(len(q), dtype=bool)
-        visited[self.crowd.pair_start[self.known.pair_mdp] + self.known.pair] = True
-        best = np.maximum.reduceat(np.where(visited, q, -np.inf), batch.first_pair)[self.state]
-        q = np.where(visited | np.isinf(best), q, -np.inf)
-        return self.greedy_score(q)
+        return self.greedy_score(self.estimates.certain_table(self.known))
 
 
 def greedy_among_ties(q: Floats, first_pair: np.ndarray, tolerance: float = 1e-6) -> Floats:
