@@ -166,6 +166,7 @@ CASES: dict[str, tuple[str, Case]] = {
     "a vector environment of unknown ways": ("env", lambda: solve(vector_without_mode(), max_episode_steps=None)),
     "resuming nothing": ("the agent", lambda: solve("FrozenLake-v1", resume=True)),
     "resuming with another discount": ("the options", lambda: resume_with(discount=0.5)),
+    "resuming with the default discount after another": ("the options", lambda: resume_with(0.9, discount=0.95)),
     "resuming with another range": ("the options", lambda: resume_with(reward_range=(0, 9))),
     "a step limit for a vector environment": ("max_episode_steps", lambda: solve(gym.make_vec("FrozenLake-v1", 2))),
     "nothing to discretize": ("env", lambda: Discretize(gym.make("FrozenLake-v1"))),
@@ -195,7 +196,7 @@ CASES: dict[str, tuple[str, Case]] = {
     "float ids": ("state", lambda: fit({"state": [0.5, 1.0]})),
     "negative ids": ("state", lambda: fit({"next_state": [-1, 0]})),
     "ids of NaN": ("action", lambda: fit({"action": [NAN, 1]})),
-    "huge ids": ("the number of states", lambda: fit({"state": [0, 10**9]})),
+    "huge ids": ("state", lambda: fit({"state": [0, 10**9]})),
     "a missing name": ("state", lambda: fit({"state": ["a", None], "next_state": ["a", "a"]})),
     "numbers and names": ("next_state", lambda: fit({"next_state": ["a", "b"]})),
     "rewards of NaN": ("reward", lambda: fit({"reward": [0.0, NAN]})),
@@ -245,9 +246,9 @@ def discover_too_much() -> None:
     agent.act("one more")
 
 
-def resume_with(**options: Any) -> None:
+def resume_with(discount_before: float | None = None, **options: Any) -> None:
     agent = tiny_agent()
-    agent.solve("FrozenLake-v1", episodes=1, seed=0)
+    agent.solve("FrozenLake-v1", episodes=1, seed=0, discount=discount_before)
     agent.solve("FrozenLake-v1", episodes=1, resume=True, **options)
 
 

@@ -321,3 +321,18 @@ class TestWhatFilesCallTheirStates:
         data = {"state": ["a", "1"], "action": [0, 0], "reward": [0.0, 1.0], "next_state": [1, 2]}
         with pytest.raises(MdpfnError, match="next_state is of type"):
             tiny_agent().fit(data)
+
+
+@pytest.mark.parametrize("other", [10**7, -1, 0.5])
+def test_numbers_that_are_no_ids_can_be_names(other):
+    states = np.array([0, other, 0])
+
+    def data(kind: type) -> dict[str, Any]:
+        named = states.astype(kind)
+        return {"state": named, "action": [0, 1, 1], "reward": [0.0, 1.0, 0.0], "next_state": np.roll(named, -1)}
+
+    with pytest.raises(MdpfnError, match=r"text.*observation_space=\["):
+        tiny_agent().fit(data(states.dtype.type))
+    assert tiny_agent().fit(data(str)).result.plan.states == states[:2].astype(str).tolist()
+    listed = tiny_agent().fit(data(states.dtype.type), observation_space=[0, other])
+    assert listed.result.plan.states == [0, other]

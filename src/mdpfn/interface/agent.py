@@ -129,7 +129,7 @@ class Agent:
         episodes: int = 100,
         *,
         seed: int | None = None,
-        discount: float = Options.discount,
+        discount: float | None = None,
         reward_range: RewardRange | None = None,
         replan_every: int | None = None,
         risk: float | None = None,
@@ -139,7 +139,7 @@ class Agent:
     ) -> Result:
         """Learn a Gymnasium environment, single or vector, or one by its id, in this many episodes.
 
-        `discount`, `reward_range` and `replan_every` are those of `reset`. Episodes are broken off after
+        `discount`, `reward_range`, `replan_every` and `risk` are those of `reset`. Episodes are broken off after
         `max_episode_steps`, by default after 1000 where a single environment has no time limit of its own.
         `resume` goes on with what the agent knows of this environment already, and with the options it began
         with. `on_episode` is called after every episode with the `History` so far.
@@ -149,19 +149,12 @@ class Agent:
             whole_number("max_episode_steps", max_episode_steps, low=1)
         env = made_env(env)
         observation_space, action_space = spaces_of(env)
+        options = {"discount": discount, "reward_range": reward_range, "replan_every": replan_every, "risk": risk}
+        given = {name: value for name, value in options.items() if value is not None}
         if not resume:
-            self.reset(
-                observation_space,
-                action_space,
-                discount=discount,
-                reward_range=reward_range,
-                replan_every=replan_every,
-                risk=risk,
-                seed=seed,
-            )
+            self.reset(observation_space, action_space, seed=seed, **given)
         context = self.context
-        given = Options(discount, reward_range, replan_every, risk)
-        if given not in (Options(), context.options):
+        if replace(context.options, **given) != context.options:
             limit = f"the agent began with {context.options}"
             raise MdpfnError("the options", given, limit, "leave them out when resuming, or start afresh")
         known = context.names
@@ -191,7 +184,7 @@ class Agent:
         tuples, a mapping of columns, a pandas or polars frame, a CSV or Parquet file, a Minari dataset, or an
         iterator over any of these. Files are read piece by piece. `columns` says which column is which where the
         names do not tell: {"state": …, "action": …, "reward": …, "next_state": …, "terminated": …}; `result.columns`
-        reports what was used. Without spaces, whole numbers are ids and anything else is a name. `result.coverage`
+        reports what was used. Without spaces, numbers are ids and anything else is a name. `result.coverage`
         tells where the data is thin. The other options are those of `reset`.
         """
         started = time.perf_counter()

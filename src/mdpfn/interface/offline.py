@@ -35,12 +35,23 @@ class Ids:
         if self.space is None and self.codec is None and self.n == 0:
             self.codec = None if _are_numbers(values) else LabelCodec([], self.field)
         if self.codec is None:
-            ids = checked_ids(self.field, _plain(values))
+            ids = self._numbers(_plain(values))
             self.n = max(self.n, int(ids.max(initial=-1)) + 1)
             return ids
         ids = self.codec.encode_many(values if self.space is not None else _labels(values))
         self.n = self.codec.n
         return ids
+
+    def _numbers(self, values: Any) -> Ints:
+        """(k,) these numbers, which are ids as they are."""
+        if _are_numbers(values):
+            bad = values[(values < 0) | (values >= self.largest) | (values != np.floor(values))]
+            if bad.size and np.isfinite(bad[0]):
+                parameter = "observation_space" if self.field == "state" else "action_space"
+                limit = f"numbers are ids, whole and from 0 to {self.largest - 1}"
+                remedy = f"make them text, which is taken for names, or list them all: {parameter}=[…]"
+                raise MdpfnError(self.field, f"{bad[0]} in an entry", limit, remedy)
+        return checked_ids(self.field, values)
 
     def finished(self) -> tuple[Any, Codec]:
         """The space and the codec of everything that appeared."""

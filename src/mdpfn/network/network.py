@@ -76,7 +76,9 @@ class MLP(nn.Module):
 
     def finish(self, hidden: Tensor) -> Tensor:
         """(n, n_out) of the (n, width) output of the first linear layer."""
-        activation: Tensor = F.dropout(F.gelu(hidden), self.dropout, self.training)
+        activation = F.gelu(hidden)
+        if self.dropout:
+            activation = F.dropout(activation, self.dropout, self.training)
         out: Tensor = self.out(activation)
         return out
 
