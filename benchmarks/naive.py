@@ -46,11 +46,12 @@ def naive_outputs(
     depth: int,
     beta: float = 1.0,
     plans: tuple[Tensor, Tensor, Tensor] | None = None,
+    goes_on: Tensor | None = None,
 ) -> Tensor:
     """(B, S, A, outputs) of the head, anything at padded actions.
 
     `plans` is what a planned network reads beside Z: of pairs (B, S, A, ·), of states (B, S, ·), and what the head
-    reads of pairs (B, S, A, ·).
+    reads of pairs (B, S, A, ·). `goes_on` (B, S) tells states that are not terminal.
     """
     batch, n_states, n_actions, _ = z.shape
     of_pair, of_state, of_row = plans or (z[..., :0], z[:, :, 0, :0], z[..., :0])
@@ -80,4 +81,15 @@ def naive_outputs(
         h_s = h_s * state_mask[..., None]
     h_of_pair = h_s[:, :, None, :].expand(-1, -1, n_actions, -1)
     out: Tensor = network.head(torch.cat([h_of_pair, h_sa, e, of_row], -1))
-    return out if network.plans is None else out + network.plans(of_row, network.plans.trust(h_of_pair))
+    if network.plans is not None:
+        out = out + network.plans(of_row, network.plans.trust(h_of_pair))
+    if network.elsewhere is not None and goes_on is not None:
+        tried = features[..., 0] > 0
+        told_by = tried & goes_on[:, :, None]
+        n = told_by.sum(1).to(z.dtype)
+        total = (torch.cat([h_sa, of_row], -1) * told_by[..., None]).sum(1)
+        shift = network.elsewhere.shift(torch.cat([total / n.clamp_min(1)[..., None], n.log1p()[..., None]], -1))
+        untried, unknown = shift[:, None].unbind(-1)
+        added = torch.where(tried.any(2, keepdim=True), untried, unknown).masked_fill(tried, 0.0)
+        out[..., 0] += added
+    return out

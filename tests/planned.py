@@ -25,7 +25,7 @@ Problem = tuple[StatisticsBatch, Told]
 def planned_model() -> Model:
     """Untrained: it says what the certainty-equivalent planner says."""
     torch.manual_seed(0)
-    config = NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.0, inputs="planned", quantiles=LEVELS)
+    config = NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.0, inputs="planned", quantiles=LEVELS, elsewhere=True)
     return Model("planned", PolicyNetwork(config).eval(), {"format": 1, "network": asdict(config), "sha256": ""})
 
 
@@ -33,7 +33,9 @@ def planned_model() -> Model:
 def random_network() -> PolicyNetwork:
     """In float64, with weights large enough that every input matters to every output."""
     torch.manual_seed(1)
-    config = NetworkConfig(width=16, n_heads=4, depth=3, dropout=0.0, inputs="planned", quantiles=LEVELS)
+    config = NetworkConfig(
+        width=16, n_heads=4, depth=3, dropout=0.0, inputs="planned", quantiles=LEVELS, elsewhere=True
+    )
     network = PolicyNetwork(config).double().eval()
     with torch.no_grad():
         for parameter in network.parameters():

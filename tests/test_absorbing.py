@@ -80,9 +80,10 @@ def test_plans_have_a_row_for_every_state_of_the_mdp_and_no_other() -> None:
     both.update(0, 0, 1.0, 0, terminated=True)
     ends.update(0, 0, 1.0, 1, terminated=True)
     together = outlooks(network, StatisticsBatch.concatenate([both.batch(), ends.batch()]))
-    assert [logits.shape for logits, _ in together] == [(3, 2), (2, 3)]
-    for (logits, _), part in zip(together, (both, ends), strict=True):
-        np.testing.assert_allclose(logits, outlooks(network, part.batch())[0].policy_logits, atol=1e-9)
+    assert [found.policy_logits.shape for found in together] == [(3, 2), (2, 3)]
+    for found, part in zip(together, (both, ends), strict=True):
+        alone = outlooks(network, part.batch())[0]
+        np.testing.assert_allclose(found.policy_logits, alone.policy_logits, atol=1e-9)
 
 
 def test_model_based_agents_end_where_transitions_ended() -> None:

@@ -130,8 +130,10 @@ def oracle(z: StatisticsBatch, told: Told, estimates: tuple[Floats, Floats], dep
         filled = torch.zeros(1, n_states + 2, *([n_actions + 1] if part.ndim == 3 else []), part.shape[-1]).double()
         filled[(0, *(slice(n) for n in part.shape))] = torch.from_numpy(part)
         plans.append(filled)
+    goes_on = torch.ones(1, n_states + 2, dtype=torch.bool)
+    goes_on[0, known.successor[known.n_terminated > 0]] = False
     with torch.no_grad():
-        out = naive_outputs(random_network(), *padded, depth, plans=tuple(plans)).numpy()
+        out = naive_outputs(random_network(), *padded, depth, plans=tuple(plans), goes_on=goes_on).numpy()
     out = out[0, : int(z.n_states[0]), :n_actions]
     middle, values = LEVELS.index(0.5), out[..., 1:]
     quantiles = np.empty_like(values)

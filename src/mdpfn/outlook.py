@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Bools, Floats
+
+MIXING_TEMPERATURE = 0.25  # of the policy in states of which nothing is known, in training as at use
 
 
 class Outlook(NamedTuple):
@@ -12,3 +14,4 @@ class Outlook(NamedTuple):
 
     policy_logits: Floats  # (S, A) u(s, a); only differences within a row mean something
     q_quantiles: Floats | None = None  # (S, A, levels) quantiles of Q*(s, a) in rising order, in units of reward
+    unknown: Bools | None = None  # (S,) states to act in by softmax: they look alike, and one action may never get out

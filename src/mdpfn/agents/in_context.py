@@ -13,7 +13,7 @@ from mdpfn.agents.directed import DirectedExplorer
 from mdpfn.agents.policies import ActionSampler, greedy, softmax
 from mdpfn.agents.reward_range import RewardRange, largest_reward
 from mdpfn.arrays import Floats
-from mdpfn.outlook import Outlook
+from mdpfn.outlook import MIXING_TEMPERATURE, Outlook
 from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
@@ -24,7 +24,9 @@ Exploration: TypeAlias = Literal["softmax", "directed"]
 
 
 class InContext(Agent):
-    """Exploits with argmax_a u(s, a). There are two ways to explore:
+    """Exploits with argmax_a u(s, a), and by chance where nothing is known (`Outlook.unknown`).
+
+    There are two ways to explore:
 
     - `softmax`, the paper's: it acts by π(a | s) = softmax_a(u(s, a) / τ), planned once per episode (B);
     - `directed`: it goes where something unseen is near (`DirectedExplorer`), and plans whenever there is news.
@@ -83,8 +85,12 @@ class InContext(Agent):
             self.acting_policy = None
 
     def plan(self) -> Floats:
-        """(S, A) the greedy policy of the current statistics."""
-        return greedy(self.outlook().policy_logits)
+        """(S, A) what to exploit by: the best action of each state, and a mixture where the outlook asks for one."""
+        outlook = self.outlook()
+        policy = greedy(outlook.policy_logits)
+        if outlook.unknown is not None:
+            policy[outlook.unknown] = softmax(outlook.policy_logits[outlook.unknown] / MIXING_TEMPERATURE)
+        return policy
 
     def context(self) -> StatisticsBatch:
         """What the planner is told: the statistics, on the scale of the rewards."""

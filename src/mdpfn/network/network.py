@@ -32,6 +32,7 @@ class NetworkConfig:
     dropout: float = 0.05
     inputs: Inputs = "plain"  # the paper's features, or also what planners make of them
     quantiles: tuple[float, ...] = ()  # levels of the quantiles of Q* that are read off beside the policy
+    elsewhere: bool = False  # whether actions that were never tried in a state are told apart by what they do elsewhere
 
     def __post_init__(self) -> None:
         if isinstance(self.quantiles, list):  # as JSON has it
@@ -49,6 +50,8 @@ class NetworkConfig:
             raise MdpfnError("dropout", self.dropout, "it must lie in [0, 1)", "use a value such as 0.05")
         if list(self.quantiles) != sorted({q for q in self.quantiles if 0 < q < 1}):
             raise MdpfnError("quantiles", self.quantiles, "they must rise and lie in (0, 1)", "correct the levels")
+        if self.elsewhere and self.inputs == "plain":
+            raise MdpfnError("elsewhere", True, "it needs planned inputs", "change inputs")
         if self.quantiles and (self.inputs == "plain" or 0.5 not in self.quantiles):
             limit = "they need planned inputs and the median, 0.5, among them"
             raise MdpfnError("quantiles", self.quantiles, limit, "add what is missing")
@@ -108,6 +111,29 @@ class FollowedPlans(nn.Module):
         return torch.cat([policy + (trust * plans).sum(dim=-1, keepdim=True), values], dim=-1)
 
 
+class Elsewhere(nn.Module):
+    """What an action did in the states where it was tried, for pairs of which nothing else is known.
+
+    Without it, all actions that were never tried in a state look alike. Untrained, it says nothing.
+    """
+
+    def __init__(self, config: NetworkConfig, n_features: int) -> None:
+        super().__init__()
+        self.shift = MLP(config.width + n_features + 1, config.width, 2, config.dropout)
+        for weight in self.shift.out.parameters():
+            nn.init.zeros_(weight)
+
+    def forward(self, pairs: Tensor, tokens: Tokens) -> Tensor:
+        """(all pairs,) what is added to the logit of a pair; 0 where it was tried."""
+        n_visited = len(tokens.pair_action)
+        visited = torch.cat([pairs[:n_visited], tokens.row_features[:n_visited]], dim=1)
+        mean = visited.new_zeros(len(tokens.action_features), visited.shape[1])
+        mean.index_add_(0, tokens.pair_action, visited * tokens.action_weight[:, None])
+        shift: Tensor = self.shift(torch.cat([mean, tokens.action_features], dim=1))
+        by_kind = F.pad(shift, (1, 0)).view(-1)  # nothing for TRIED, then UNTRIED, then UNKNOWN
+        return by_kind.index_select(0, 3 * tokens.logit_action + tokens.logit_kind)
+
+
 class PolicyNetwork(nn.Module):
     """Statistics in, policy logits out; equivariant to renaming states and actions.
 
@@ -132,6 +158,7 @@ class PolicyNetwork(nn.Module):
         self.state_norm = nn.LayerNorm(d)
         self.head = MLP(3 * d + of_row, d, 1 + len(config.quantiles), dropout)  # φ_head [h_s; h_sa; e_sa; plans]
         self.plans = FollowedPlans(config, of_row) if of_row else None
+        self.elsewhere = Elsewhere(config, of_row) if config.elsewhere else None
         if self.plans is not None:  # untrained, it says what the plans say; what it learns is a correction
             nn.init.zeros_(self.head.out.weight)
             nn.init.zeros_(self.head.out.bias)
@@ -214,8 +241,9 @@ class PolicyNetwork(nn.Module):
             trust = torch.cat([trust.index_select(0, tokens.pair_state), trust])
             out = out + self.plans(tokens.row_features, trust)
         policy, values = torch.split(out, [1, len(self.config.quantiles)], dim=1)
+        logits = policy.squeeze(1).index_select(0, tokens.logit_row)
         return Answer(
-            policy.squeeze(1).index_select(0, tokens.logit_row),
+            logits if self.elsewhere is None else logits + self.elsewhere(pairs, tokens),
             self.in_order(values).index_select(0, tokens.logit_row),
         )
 

@@ -25,6 +25,8 @@ from mdpfn.network.features import Features, plain_features, planned_features
 from mdpfn.statistics import StatisticsBatch
 from mdpfn.told import Told
 
+TRIED, UNTRIED, UNKNOWN = range(3)
+
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
@@ -47,7 +49,12 @@ class Tokens:
     state_mdp: Tensor  # (states,) MDP of each state token
     visited_weight: Tensor  # (states,) 1 / |A|: weight of a visited pair in the mean over actions
     blank_weight: Tensor  # (states,) share of never visited actions, the weight of the blank pair
-    logit_row: Tensor  # (pairs,) for every pair of every MDP, the row of the readout that holds its logit
+    pair_action: Tensor  # (pairs − B,) action token a visited pair belongs to: one per action of every MDP
+    action_weight: Tensor  # (pairs − B,) weight of a visited pair in the mean over an action; 0 in terminal states
+    action_features: Tensor  # (actions, 1) log(1 + states in which it was tried)
+    logit_row: Tensor  # (pairs,) for every pair of every MDP, the row of the readout that holds its logit, …
+    logit_action: Tensor  # (pairs,) … its action token …
+    logit_kind: Tensor  # (pairs,) … and whether it is TRIED, UNTRIED in a known state, or UNKNOWN like its state
     n_states: Ints  # (B,)
     n_actions: Ints  # (B,)
 
@@ -89,6 +96,12 @@ def assemble(z: StatisticsBatch, layout: Layout, features: Features) -> Tokens:
     edge_log_multiplicity[-len(with_blank) or len(edge_log_multiplicity) :] = np.log(layout.n_blank_states[with_blank])
 
     state_actions = z.n_actions[layout.state_mdp]
+    first_action = offsets_of(z.n_actions)
+    pair_action = first_action[z.pair_mdp] + z.pair % z.n_actions[z.pair_mdp]
+    counts = ~layout.is_terminal(z)[layout.visited_state]
+    n_tried = np.bincount(pair_action, weights=counts, minlength=first_action[-1])
+    logit_row = _logit_rows(z, order, layout)
+    blank_row = len(z.pair) + layout.n_active  # the first one of a blank state
     return Tokens(
         pair_features=_floats(np.concatenate([features.pair[: len(z.pair)][order], features.pair[len(z.pair) :]])),
         state_features=_floats(features.state),
@@ -102,7 +115,12 @@ def assemble(z: StatisticsBatch, layout: Layout, features: Features) -> Tokens:
         state_mdp=_ints(layout.state_mdp),
         visited_weight=_floats(1 / state_actions),
         blank_weight=_floats(layout.n_blank_actions / state_actions),
-        logit_row=_ints(_logit_rows(z, order, layout)),
+        pair_action=_ints(pair_action[order]),
+        action_weight=_floats((counts / np.maximum(n_tried, 1)[pair_action])[order]),
+        action_features=_floats(np.log1p(n_tried)[:, None]),
+        logit_row=_ints(logit_row),
+        logit_action=_ints(_actions_of_pairs(z)),
+        logit_kind=_ints((logit_row >= len(z.pair)).astype(np.int64) + (logit_row >= blank_row)),
         n_states=z.n_states,
         n_actions=z.n_actions,
     )
@@ -120,6 +138,15 @@ def _logit_rows(z: StatisticsBatch, order: Ints, layout: Layout) -> Ints:
         rows[first[has] + action] = n_visited + np.flatnonzero(has)
     rows[(pair_start[z.pair_mdp] + z.pair)[order]] = np.arange(n_visited)
     return rows
+
+
+def _actions_of_pairs(z: StatisticsBatch) -> Ints:
+    """(pairs,) action token of every pair."""
+    n_pairs = z.n_states * z.n_actions
+    mdp = np.repeat(np.arange(len(z)), n_pairs)
+    place = np.arange(len(mdp)) - offsets_of(n_pairs)[mdp]
+    actions: Ints = offsets_of(z.n_actions)[mdp] + place % z.n_actions[mdp]
+    return actions
 
 
 def _floats(values: np.ndarray) -> Tensor:

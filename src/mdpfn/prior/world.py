@@ -12,6 +12,7 @@ import numpy as np
 from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.mdp import TabularMDP
+from mdpfn.prior.draws import coin
 from mdpfn.prior.families.bandit import sample_bandit
 from mdpfn.prior.families.chain import sample_chain
 from mdpfn.prior.families.energy import sample_energy
@@ -50,20 +51,22 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
     }
 )
 
+USUAL_HORIZONS = (10.0, 100.0)  # 1/(1 − γ) for γ from 0.9 to 0.99
+
 MIXTURE: Mapping[str, float] = MappingProxyType(
     {
-        "paper": 0.15,
-        "goals": 0.15,
+        "paper": 0.13,
+        "goals": 0.13,
         "maze": 0.20,
-        "chain": 0.12,
-        "layers": 0.08,
-        "errand": 0.08,
+        "chain": 0.10,
+        "layers": 0.06,
+        "errand": 0.07,
         "bandit": 0.04,
-        "queue": 0.03,
-        "inventory": 0.03,
-        "replacement": 0.04,
-        "gamble": 0.02,
-        "energy": 0.03,
+        "queue": 0.05,
+        "inventory": 0.06,
+        "replacement": 0.05,
+        "gamble": 0.04,
+        "energy": 0.04,
         "pursuit": 0.03,
     }
 )
@@ -73,7 +76,7 @@ MIXTURE: Mapping[str, float] = MappingProxyType(
 class WorldConfig:
     """How large worlds are, how far ahead they look and how often each family occurs."""
 
-    n_states: tuple[int, int] = (2, 64)
+    n_states: tuple[int, int] = (3, 80)
     n_actions: tuple[int, int] = (2, 10)
     discount: tuple[float, float] = (0.8, 0.999)
     families: dict[str, float] = field(default_factory=lambda: dict(MIXTURE))  # weights; a family left out has none
@@ -101,14 +104,13 @@ def sample_world(
 ) -> TabularMDP:
     """One MDP in which there is something to decide, of a given rank among the sizes if `size_quantile` says so.
 
-    S and A are log-uniform, which are wishes that a family may stay below; 1/(1 − γ) is log-uniform. The family draws
-    the world, overlays change its start and rewards, and ids are shuffled.
+    S and A are log-uniform, which are wishes that a family may stay below. The family draws the world, overlays change
+    its start and rewards, and ids are shuffled.
     """
     config = config or WorldConfig()
     n_states = sample_n_states(rng, *config.n_states, size_quantile)
     n_actions = sample_n_states(rng, *config.n_actions)
-    shortest, longest = (1 / (1 - discount) for discount in config.discount)
-    discount = 1 - 1 / log_uniform(rng, shortest, longest)
+    discount = sample_discount(rng, *config.discount)
     weight = np.cumsum(list(config.families.values()))
     family = FAMILIES[list(config.families)[np.searchsorted(weight, rng.random() * weight[-1], side="right")]]
     while True:
@@ -116,6 +118,15 @@ def sample_world(
         mdp = replace(with_trembling_hand(rng, with_other_rewards(rng, mdp)), discount=discount)
         if not is_trivial(mdp):
             return with_new_names(rng, with_noise(rng, mdp), n_actions)
+
+
+def sample_discount(rng: np.random.Generator, lowest: float, highest: float) -> float:
+    """γ with 1/(1 − γ) log-uniform over all horizons, in half of the worlds over those that people choose."""
+    shortest, longest = 1 / (1 - lowest), 1 / (1 - highest)
+    usual = max(shortest, USUAL_HORIZONS[0]), min(longest, USUAL_HORIZONS[1])
+    if usual[0] < usual[1] and coin(rng, 0.5):
+        shortest, longest = usual
+    return 1 - 1 / log_uniform(rng, shortest, longest)
 
 
 def sample_worlds(rng: np.random.Generator, n: int, config: WorldConfig | None = None) -> list[TabularMDP]:

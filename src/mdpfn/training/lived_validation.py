@@ -55,7 +55,7 @@ def validate_meetings(network: PolicyNetwork, meetings: list[Meeting], objective
         answer = network(meeting.tokens.to(parameter.dtype, parameter.device))
         loss, parts, _ = meeting.loss(answer, network.config.quantiles, objective)
         parts = {"validation_loss": float(loss)} | {f"validation_{name}": value for name, value in parts.items()}
-        parts["validation_greedy_score"] = meeting.greedy_score(answer.policy_logits.double().cpu().numpy())
+        parts["validation_greedy_score"] = meeting.exploiting_score(answer.policy_logits.double().cpu().numpy())
         parts["certain_score"] = meeting.certain_score()
         found.append(parts)
     network.train(was_training)

@@ -29,7 +29,7 @@ class LifeConfig:
     episodes: tuple[int, int] = (1, 64)  # of one life, log-uniform
     steps: tuple[int, int] = (10, 100)  # of one episode at most, log-uniform
     budget: tuple[float, float] = (0.1, 30.0)  # mean visits per pair, where pairs are visited at random
-    behaviours: tuple[float, ...] = (0.2, 0.3, 0.35, 0.15)  # shares of coverage, uniform, exploring, policy
+    behaviours: tuple[float, ...] = (0.15, 0.45, 0.3, 0.1)  # shares of coverage, uniform, exploring, policy
     range_known: float = 0.4  # share of lives in which the range of rewards is told
     unreported: float = 0.2  # share in which episodes run on through terminal states, as in the paper's rollouts
 

@@ -12,6 +12,7 @@ from mdpfn.arrays import Floats, Ints
 from mdpfn.checks import check_types
 from mdpfn.exact import Solution, optimal_q_batch
 from mdpfn.mdp import MDPBatch
+from mdpfn.outlook import MIXING_TEMPERATURE
 from mdpfn.solvers import boltzmann_policy
 
 TARGET_TOLERANCE = 1e-5  # of Q*/ρ: far below the target temperature, and half the sweeps of 1e-9
@@ -24,7 +25,7 @@ class ObjectiveConfig:
 
     cross_entropy: float = 0.3
     lost_return: float = 3.0
-    exploiting_temperature: float = 0.25  # of the policy whose return counts: nearly greedy, as at use
+    exploiting_temperature: float = MIXING_TEMPERATURE  # of the policy whose return counts: nearly greedy, as at use
     quantiles: float = 0.3
 
     def __post_init__(self) -> None:

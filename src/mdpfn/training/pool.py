@@ -15,7 +15,8 @@ from mdpfn.layout import Layout
 from mdpfn.mdp import TabularMDP
 from mdpfn.network.features import Inputs, plain_features, planned_features
 from mdpfn.network.network import Answer
-from mdpfn.network.packing import assemble
+from mdpfn.network.packing import UNKNOWN, assemble
+from mdpfn.outlook import MIXING_TEMPERATURE
 from mdpfn.solvers import boltzmann_policy, greedy_value
 from mdpfn.training.lives import Crowd, Life, LifeConfig, begin
 from mdpfn.training.objective import ObjectiveConfig, log_policy, quantile_loss, return_gradient
@@ -110,6 +111,13 @@ class Meeting:
     def greedy_score(self, scores: Floats) -> float:
         """The mean clipped score of taking the best actions by `scores` (pairs,)."""
         return self.return_gradients(greedy_among_ties(scores, self.crowd.batch.first_pair))[1]
+
+    def exploiting_score(self, logits: Floats) -> float:
+        """The mean clipped score of a network that says `logits` (pairs,): of what it exploits by at use."""
+        first_pair = self.crowd.batch.first_pair
+        greedy = greedy_among_ties(logits, first_pair)
+        mixed = boltzmann_policy(logits, first_pair, MIXING_TEMPERATURE)
+        return self.return_gradients(np.where(self.tokens.logit_kind.numpy() == UNKNOWN, mixed, greedy))[1]
 
     def certain_score(self) -> float:
         """The mean clipped score of the certainty-equivalent plan: what the network has to beat."""

@@ -12,6 +12,7 @@ from mdpfn.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, whole
 from mdpfn.prior.sizes import log_uniform
+from mdpfn.prior.starts import sample_start
 
 
 def sample_gamble(rng: np.random.Generator, n_states: int, n_actions: int) -> TabularMDP:
@@ -41,5 +42,4 @@ def sample_gamble(rng: np.random.Generator, n_states: int, n_actions: int) -> Ta
         reward = gain / target
         terminal = state == 0
     reward = reward - log_uniform(rng, 1e-3, 0.05) * float(coin(rng, 0.3))
-    start = whole(rng, 1, max(1, target - 1))
-    return assemble(next_state, probability, reward, start, terminal)
+    return assemble(next_state, probability, reward, sample_start(rng, terminal), terminal)

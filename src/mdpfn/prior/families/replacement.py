@@ -22,7 +22,8 @@ def sample_replacement(rng: np.random.Generator, n_states: int, n_actions: int) 
 def _decay(rng: np.random.Generator, n_states: int, n_actions: int) -> TabularMDP:
     """Condition 0 (new) … S − 1 (broken). Keep, replace, and between them repairs that undo a part of the wear.
 
-    What it earns falls with its condition; broken, it costs until it is replaced, or ends the episode.
+    What it earns falls with its condition, even below nothing; broken, it costs until it is replaced, or ends the
+    episode.
     """
     condition = np.arange(n_states)[:, None, None]
     broken = n_states - 1
@@ -40,9 +41,9 @@ def _decay(rng: np.random.Generator, n_states: int, n_actions: int) -> TabularMD
     next_state = np.where(stuck, broken, next_state)
 
     wear = np.arange(n_states)[:, None] / broken
-    earned = 1 - wear ** log_uniform(rng, 0.4, 4.0)
+    lost = log_uniform(rng, 0.7, 10.0) * wear ** log_uniform(rng, 0.4, 4.0)
     cost = log_uniform(rng, 0.2, 6.0) * repaired ** log_uniform(rng, 0.5, 2.0)
-    reward = earned * float(coin(rng, 0.8)) - cost
+    reward = float(coin(rng, 0.8)) - lost - cost
     reward[broken] -= log_uniform(rng, 0.1, 5.0)
     terminal = (np.arange(n_states) == broken) & coin(rng, 0.2)
     start = int(rng.integers(broken)) if coin(rng, 0.3) else 0
