@@ -456,6 +456,16 @@ def test_in_context_acts_by_the_softmax_of_its_logits(temperature: float) -> Non
     assert agent.plan().tolist() == [[0, 1, 0]]
 
 
+def test_in_context_acts_by_chance_where_nothing_is_known() -> None:
+    logits = np.array([[0.0, 0.5, 0.1], [0.0, 0.5, 0.1]])
+    answer = Outlook(logits, unknown=np.array([False, True]))
+    agent = InContext(2, 3, discount=0.9, rng=np.random.default_rng(0), planner=lambda z, told: [answer])
+    known, unknown = agent.plan()
+    assert known.tolist() == [0, 1, 0]
+    weights = np.exp(logits[1] / 0.25)
+    assert unknown == pytest.approx(weights / weights.sum())
+
+
 def test_in_context_exploits_what_it_knows_now_and_explores_by_what_it_knew() -> None:
     agent = InContext(
         1, 2, discount=0.9, rng=np.random.default_rng(0), planner=CountingPlanner(), acting_temperature=1e-6

@@ -16,7 +16,7 @@ from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.estimates import CERTAIN, N_ESTIMATES, estimate
 from mdpfn.layout import Layout
-from mdpfn.network.network import NetworkConfig
+from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.packing import pack
 from mdpfn.network.planning import outlooks
 from mdpfn.statistics import Statistics, StatisticsBatch
@@ -206,6 +206,36 @@ def test_untrained_it_does_what_the_certain_planner_does(problem: Problem) -> No
     median = asinh_quantiles(found.q_quantiles, z)[..., LEVELS.index(0.5)]
     truth = np.arcsinh(q[: int(z.n_states[0]), :, CERTAIN])
     np.testing.assert_allclose(median[visited], truth[visited], rtol=0, atol=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_unknown_are_states_without_a_tried_action_that_are_not_terminal(problem: Problem) -> None:
+    z, told = problem
+    n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
+    unknown = np.ones(n_states, dtype=bool)
+    unknown[z.pair // n_actions] = False
+    unknown[z.successor[z.n_terminated > 0]] = False
+    found = outlooks(random_network(), z, told)[0]
+    assert found.unknown is not None
+    assert found.unknown.tolist() == unknown.tolist()
+
+
+def test_untried_actions_are_told_apart_by_what_they_do_elsewhere() -> None:
+    """Action 1 paid in two states, action 2 cost: in a third state, in which only 0 was tried, they do not look alike.
+
+    Nor do they in a state of which nothing is known, and what is said there of action 0 has another reason.
+    """
+    history = Statistics.from_transitions(
+        [0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 0], [0, 1, -1, 0, 1, -1, 0], [1, 2, 1, 0, 2, 1, 0], n_states=4
+    )
+    known, unknown = outlooks(random_network(), history.batch(), Told.of(0.9))[0].policy_logits[2:]
+    assert abs(known[1] - known[2]) > 1e-3
+    assert np.abs(np.diff(unknown)).min() > 1e-3
+    alike = PolicyNetwork(replace(random_network().config, elsewhere=False)).double().eval()
+    known, unknown = outlooks(alike, history.batch(), Told.of(0.9))[0].policy_logits[2:]
+    assert known[1] == known[2]
+    assert np.ptp(unknown) == 0
 
 
 @settings(max_examples=25, deadline=None)

@@ -10,10 +10,10 @@ import numpy as np
 
 from mdpfn.agents.base import Agent, Transition
 from mdpfn.agents.directed import DirectedExplorer
-from mdpfn.agents.policies import ActionSampler, greedy, softmax
+from mdpfn.agents.policies import ActionSampler, best_actions, exploiting, softmax
 from mdpfn.agents.reward_range import RewardRange, largest_reward
 from mdpfn.arrays import Floats
-from mdpfn.outlook import MIXING_TEMPERATURE, Outlook
+from mdpfn.outlook import Outlook
 from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
@@ -87,10 +87,7 @@ class InContext(Agent):
     def plan(self) -> Floats:
         """(S, A) what to exploit by: the best action of each state, and a mixture where the outlook asks for one."""
         outlook = self.outlook()
-        policy = greedy(outlook.policy_logits)
-        if outlook.unknown is not None:
-            policy[outlook.unknown] = softmax(outlook.policy_logits[outlook.unknown] / MIXING_TEMPERATURE)
-        return policy
+        return exploiting(best_actions(outlook.policy_logits), outlook.policy_logits, outlook.unknown)
 
     def context(self) -> StatisticsBatch:
         """What the planner is told: the statistics, on the scale of the rewards."""

@@ -6,7 +6,8 @@ from bisect import bisect_right
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.outlook import MIXING_TEMPERATURE
 
 
 def best_actions(scores: Floats) -> Ints:
@@ -17,8 +18,18 @@ def best_actions(scores: Floats) -> Ints:
 
 def greedy(scores: Floats) -> Floats:
     """(S, A) all probability on the first best action of each state, for `scores` (S, A)."""
-    policy = np.zeros(scores.shape)
-    policy[np.arange(len(scores)), best_actions(scores)] = 1.0
+    return exploiting(best_actions(scores), scores, unknown=None)
+
+
+def exploiting(best: Ints, logits: Floats, unknown: Bools | None) -> Floats:
+    """(S, A) the best action of each state (S,), and in `unknown` states (S,) a mixture by the logits (S, A).
+
+    Unknown states all look alike. In each of them the same action would be taken, and could hit a wall for ever.
+    """
+    policy = np.zeros(logits.shape)
+    policy[np.arange(len(best)), best] = 1.0
+    if unknown is not None:
+        policy[unknown] = softmax(logits[unknown] / MIXING_TEMPERATURE)
     return policy
 
 

@@ -150,7 +150,7 @@ class Agent:
         env = made_env(env)
         observation_space, action_space = spaces_of(env)
         options = {"discount": discount, "reward_range": reward_range, "replan_every": replan_every, "risk": risk}
-        given = {name: value for name, value in options.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if not resume:
             self.reset(observation_space, action_space, seed=seed, **given)
         context = self.context
@@ -270,6 +270,7 @@ class Agent:
             outlook.q_quantiles,
             self.model.network.config.quantiles,
             risk,
+            outlook.unknown,
             planned_from=(learner.context(), learner.told()),
         )
 

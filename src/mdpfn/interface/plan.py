@@ -11,8 +11,8 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from mdpfn.agents.directed import exploring_table
-from mdpfn.agents.policies import best_actions, softmax
-from mdpfn.arrays import Floats, Ints
+from mdpfn.agents.policies import best_actions, exploiting, softmax
+from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec
 from mdpfn.statistics import Statistics, StatisticsBatch
@@ -27,6 +27,7 @@ class Plan:
     q_quantiles: Floats | None = None  # (S, A, levels) of Q*(s, a); None where the weights have none
     quantile_levels: tuple[float, ...] = ()
     risk: float | None = None  # the quantile that `greedy` goes by; None: it goes by the policy
+    unknown: Bools | None = None  # (S,) states of which nothing is known; None where the weights do not tell
     planned_from: tuple[StatisticsBatch, Told] | None = field(default=None, repr=False)
     state_codec: Codec | None = None
     action_codec: Codec | None = None
@@ -43,6 +44,11 @@ class Plan:
         With a `risk` the best action is the one with the best such quantile of Q*.
         """
         return best_actions(self.policy_logits if self.risk is None else self.q_at(self.risk))
+
+    @cached_property
+    def exploitation(self) -> Floats:
+        """(S, A) what to act by when nothing more is to be learned: `greedy`, and by chance in `unknown` states."""
+        return exploiting(self.greedy, self.policy_logits, self.unknown)
 
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""

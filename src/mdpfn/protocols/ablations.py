@@ -61,10 +61,11 @@ def variants(protocol: AblationProtocol) -> Mapping[str, TrainingConfig]:
     )
     network, lives, objective = base.network, base.lives, base.objective
     assert lives is not None
-    plain = replace(network, inputs="plain", quantiles=())
+    plain = replace(network, inputs="plain", quantiles=(), elsewhere=False)
     changes: dict[str, TrainingConfig] = {
         BASE: base,
         "no plans to read": replace(base, network=plain),
+        "untried actions alike": replace(base, network=replace(network, elsewhere=False)),
         "no pool of lives": replace(base, lives=replace(lives, behaviours=(1.0, 0.0, 0.0, 0.0))),
         "no quantiles": replace(base, network=replace(network, quantiles=())),
         "no return in the objective": replace(base, objective=replace(objective, lost_return=0.0)),
