@@ -10,7 +10,7 @@ import numpy as np
 
 from mdpfn.agents.base import Agent, Transition
 from mdpfn.agents.directed import DirectedExplorer
-from mdpfn.agents.policies import ActionSampler, best_actions, exploiting, softmax
+from mdpfn.agents.policies import ActionSampler, exploiting, softmax
 from mdpfn.agents.reward_range import RewardRange, largest_reward
 from mdpfn.arrays import Floats
 from mdpfn.outlook import Outlook
@@ -86,8 +86,7 @@ class InContext(Agent):
 
     def plan(self) -> Floats:
         """(S, A) what to exploit by: the best action of each state, and a mixture where the outlook asks for one."""
-        outlook = self.outlook()
-        return exploiting(best_actions(outlook.policy_logits), outlook.policy_logits, outlook.unknown)
+        return exploiting(self.outlook())
 
     def context(self) -> StatisticsBatch:
         """What the planner is told: the statistics, on the scale of the rewards."""

@@ -6,8 +6,8 @@ from bisect import bisect_right
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Floats, Ints
-from mdpfn.outlook import MIXING_TEMPERATURE
+from mdpfn.arrays import Floats, Ints
+from mdpfn.outlook import MIXING_TEMPERATURE, Outlook
 
 
 def best_actions(scores: Floats) -> Ints:
@@ -18,16 +18,17 @@ def best_actions(scores: Floats) -> Ints:
 
 def greedy(scores: Floats) -> Floats:
     """(S, A) all probability on the first best action of each state, for `scores` (S, A)."""
-    return exploiting(best_actions(scores), scores, unknown=None)
+    return exploiting(Outlook(scores))
 
 
-def exploiting(best: Ints, logits: Floats, unknown: Bools | None) -> Floats:
-    """(S, A) the best action of each state (S,), and in `unknown` states (S,) a mixture by the logits (S, A).
+def exploiting(outlook: Outlook, best: Ints | None = None) -> Floats:
+    """(S, A) the `best` action of each state (S,), by default that of the logits, and a mixture in unknown states.
 
     Unknown states all look alike. In each of them the same action would be taken, and could hit a wall for ever.
     """
+    logits, unknown = outlook.policy_logits, outlook.unknown
     policy = np.zeros(logits.shape)
-    policy[np.arange(len(best)), best] = 1.0
+    policy[np.arange(len(logits)), best_actions(logits) if best is None else best] = 1.0
     if unknown is not None:
         policy[unknown] = softmax(logits[unknown] / MIXING_TEMPERATURE)
     return policy

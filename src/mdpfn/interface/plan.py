@@ -15,6 +15,7 @@ from mdpfn.agents.policies import best_actions, exploiting, softmax
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec
+from mdpfn.outlook import Outlook
 from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
@@ -48,7 +49,7 @@ class Plan:
     @cached_property
     def exploitation(self) -> Floats:
         """(S, A) what to act by when nothing more is to be learned: `greedy`, and by chance in `unknown` states."""
-        return exploiting(self.greedy, self.policy_logits, self.unknown)
+        return exploiting(Outlook(self.policy_logits, unknown=self.unknown), self.greedy)
 
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""

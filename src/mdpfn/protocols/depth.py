@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from mdpfn.agents.policies import exploiting
 from mdpfn.environments import ENVIRONMENTS, Simulator
 from mdpfn.exact import Scorer
 from mdpfn.exploration import sample_budget
@@ -61,7 +62,7 @@ def measure_prior(protocol: DepthProtocol, environment: str, planner: StoredPlan
         rng = generator("depth", seed)
         budget = sample_budget(rng, protocol.mdps_per_seed, *protocol.budget)
         outlooks = plan(problems.statistics(rng, budget), problems.told)
-        rows.append({"seed": seed, "score": problems.score([o.policy_logits.argmax(axis=1) for o in outlooks])})
+        rows.append({"seed": seed, "score": problems.score([exploiting(o) for o in outlooks])})
     return rows
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mdpfn.agents import OFFLINE_AGENTS
+from mdpfn.agents.policies import exploiting
 from mdpfn.arrays import Floats
 from mdpfn.prior.world import MIXTURE, WorldConfig
 from mdpfn.protocols.held_out import statistics_of
@@ -65,8 +66,7 @@ def measure(protocol: SizesProtocol, n_states: int, method: str, planner: Stored
         for visits in protocol.visits:
             z = worlds.statistics(generator("sizes", seed, str(visits)), np.full(protocol.worlds_per_seed, visits))
             if method == IN_CONTEXT:
-                logits = [outlook.policy_logits for outlook in planner.load(None)(z, worlds.told)]
-                score = worlds.score([u.argmax(axis=1) for u in logits])
+                score = worlds.score([exploiting(outlook) for outlook in planner.load(None)(z, worlds.told)])
             else:
                 score = worlds.score(reference_policies(protocol, method, worlds, z))
             rows.append({"visits": visits, "seed": seed, "score": score})
