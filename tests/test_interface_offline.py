@@ -12,10 +12,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from mdpfn import MdpfnError, Statistics
+from mdpfn import Agent, MdpfnError, Statistics
 from mdpfn.interface import csv_file, datasets
 from mdpfn.interface.coverage import CoverageWarning
 from tests.interface import contents, tiny_agent
+from tests.planned import planned_model
 
 ROLES = ("state", "action", "reward", "next_state", "terminated", "truncated")
 
@@ -336,3 +337,16 @@ def test_numbers_that_are_no_ids_can_be_names(other):
     assert tiny_agent().fit(data(str)).result.plan.states == states[:2].astype(str).tolist()
     listed = tiny_agent().fit(data(states.dtype.type), observation_space=[0, other])
     assert listed.result.plan.states == [0, other]
+
+
+def test_exploitation_is_greedy_where_something_is_known():
+    data = {"state": [0, 1, 0], "action": [0, 1, 2], "reward": [0.0, 1.0, -1.0], "next_state": [1, 2, 3]}
+    data["terminated"] = [False, True, False]
+    agent = Agent(planned_model()).fit(data, observation_space=5, action_space=3)
+    for plan in (agent.plan(), agent.plan(risk=0.25)):
+        assert plan.unknown is not None
+        assert plan.unknown.tolist() == [False, False, False, True, True]  # 2 is terminal, 3 was never left
+        assert plan.exploitation[:3].argmax(axis=1).tolist() == plan.greedy[:3].tolist()
+        assert plan.exploitation[:3].max(axis=1).tolist() == [1, 1, 1]
+        np.testing.assert_allclose(plan.exploitation[3:], 1 / 3)
+    assert tiny_agent().fit(data).plan().unknown is None

@@ -30,7 +30,7 @@ class HeldOut:
         """What is known of these problems beforehand: their discounts."""
         return Told.concatenate([Told.of(mdp.discount) for mdp in self.mdps])
 
-    def score(self, policies: Sequence[Ints]) -> float:
+    def score(self, policies: Sequence[Ints | Floats]) -> float:
         """(Σ V^π/ρ − Σ V_random/ρ) / (Σ V*/ρ − Σ V_random/ρ) over the MDPs: 0 for random, 1 for optimal policies.
 
         A ratio of sums, because single MDPs in which nothing can be gained have no score.
