@@ -339,6 +339,7 @@ def test_numbers_that_are_no_ids_can_be_names(other):
     assert listed.result.plan.states == [0, other]
 
 
+@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
 def test_exploitation_is_greedy_where_something_is_known():
     data = {"state": [0, 1, 0], "action": [0, 1, 2], "reward": [0.0, 1.0, -1.0], "next_state": [1, 2, 3]}
     data["terminated"] = [False, True, False]
