@@ -109,7 +109,7 @@ def leaderboard(rows: list[Row]) -> Table:
     headers = ["agent", *(str(n) for n in scores.x), "mean", "solved"]
     body = [[*_means(agent, table), f"{(table[:, -1] >= SOLVED).mean():.0%}"] for agent, table in scores.agents.items()]
     note = (
-        f"Exact normalized score of the policy to exploit with after so many episodes: mean over {scores.n_seeds} seeds, "
+        f"Exact normalized score of the exploiting policy after so many episodes: mean over {scores.n_seeds} seeds, "
         f"clipped to 0..1, mean over {len(scores.environments)} environments; solved: share of environments "
         f"with at least {SOLVED} after {max(scores.x)}."
     )
@@ -167,7 +167,7 @@ def sizes(rows: list[Row]) -> Table:
             [f"{float(visits):g}", label(method, weights), *(f"{found[n]:.2f}" if n in found else "–" for n in states)]
         )
     note = (
-        "Normalized score of the policy to exploit with, clipped to 0..1: mean over held-out worlds of so many states in which "
+        "Normalized score of the exploiting policy, clipped to 0..1: mean over held-out worlds of so many states in which "
         "every state and action was visited so often on average; VI-LCB with c = 0.1 in units of the largest reward."
     )
     body.sort(key=lambda cells: float(cells[0]))
@@ -191,7 +191,7 @@ def ablations(rows: list[Row]) -> Table:
         body.append([name, *means, own, f"{values[ENVIRONMENTS_OFFLINE, 'score']:.3f}"])
     body.append(["certainty equivalence", f"{complete[ALL_FAMILIES, 'certain score']:.3f}", "–", "–", "–"])
     note = (
-        "Short trainings of equal length. Held-out: the mean clipped score of the policy to exploit with on worlds of all "
+        "Short trainings of equal length. Held-out: the mean clipped score of the exploiting policy on worlds of all "
         "families, with data of all ages, and KL to the optimal policy; its family: the score on the family that was "
         "left out, and what the complete model has there; environments: the mean on those of the offline leaderboard, "
         "clipped seed by seed. Without plans it also does without the discount and without quantiles."
