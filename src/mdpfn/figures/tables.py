@@ -167,8 +167,9 @@ def sizes(rows: list[Row]) -> Table:
             [f"{float(visits):g}", label(method, weights), *(f"{found[n]:.2f}" if n in found else "–" for n in states)]
         )
     note = (
-        "Normalized score of the exploiting policy, clipped to 0..1: mean over held-out worlds of so many states in which "
-        "every state and action was visited so often on average; VI-LCB with c = 0.1 in units of the largest reward."
+        "Normalized score of the exploiting policy, clipped to 0..1: mean over held-out worlds of so many states in "
+        "which every state and action was visited so often on average; VI-LCB with c = 0.1 in units of the largest "
+        "reward."
     )
     body.sort(key=lambda cells: float(cells[0]))
     return Table("Sizes", ["visits", "", *(str(n) for n in states)], body, note)
