@@ -83,7 +83,8 @@ def naive_outputs(
     out: Tensor = network.head(torch.cat([h_of_pair, h_sa, e, of_row], -1))
     if network.plans is not None:
         out = out + network.plans(of_row, network.plans.trust(h_of_pair))
-    if network.elsewhere is not None and goes_on is not None:
+    if network.elsewhere is not None:
+        assert goes_on is not None
         tried = features[..., 0] > 0
         told_by = tried & goes_on[:, :, None]
         n = told_by.sum(1).to(z.dtype)

@@ -15,8 +15,9 @@ import pytest
 from mdpfn import Agent, MdpfnError, Statistics
 from mdpfn.interface import csv_file, datasets
 from mdpfn.interface.coverage import CoverageWarning
+from mdpfn.weights import Model
 from tests.interface import contents, tiny_agent
-from tests.planned import planned_model
+from tests.planned import random_network
 
 ROLES = ("state", "action", "reward", "next_state", "terminated", "truncated")
 
@@ -343,11 +344,27 @@ def test_numbers_that_are_no_ids_can_be_names(other):
 def test_exploitation_is_greedy_where_something_is_known():
     data = {"state": [0, 1, 0], "action": [0, 1, 2], "reward": [0.0, 1.0, -1.0], "next_state": [1, 2, 3]}
     data["terminated"] = [False, True, False]
-    agent = Agent(planned_model()).fit(data, observation_space=5, action_space=3)
+    model = Model("random", random_network(), {"format": 1, "network": {}, "sha256": ""})
+    agent = Agent(model).fit(data, observation_space=5, action_space=3)
     for plan in (agent.plan(), agent.plan(risk=0.25)):
         assert plan.unknown is not None
         assert plan.unknown.tolist() == [False, False, False, True, True]  # 2 is terminal, 3 was never left
         assert plan.exploitation[:3].argmax(axis=1).tolist() == plan.greedy[:3].tolist()
         assert plan.exploitation[:3].max(axis=1).tolist() == [1, 1, 1]
-        np.testing.assert_allclose(plan.exploitation[3:], 1 / 3)
+        weights = np.exp(plan.policy_logits[3:] / 0.25)
+        np.testing.assert_allclose(plan.exploitation[3:], weights / weights.sum(axis=1, keepdims=True))
+        assert np.ptp(plan.exploitation[3]) > 0.01
+        assert plan.greedy[3:].tolist() == plan.policy_logits[3:].argmax(axis=1).tolist()  # quantiles do not tell
     assert tiny_agent().fit(data).plan().unknown is None
+
+
+def test_a_state_that_never_appeared_is_like_others_that_are_unknown():
+    model = Model("random", random_network(), {"format": 1, "network": {}, "sha256": ""})
+    agent = Agent(model).reset(None, ["x", "y", "z"], seed=0)
+    agent.observe("a", "x", 0.0, "b", terminated=False)
+    agent.observe("b", "y", 1.0, "c", terminated=False)
+    plan = agent.plan()
+    assert plan.unknown is not None
+    assert plan.unknown.tolist() == [False, False, True]
+    assert plan.greedy[2] != 0  # or the next line would say nothing
+    assert agent.predict("never seen")[0] == agent.predict("c")[0] == plan.actions[plan.greedy[2]]

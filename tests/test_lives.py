@@ -11,12 +11,14 @@ import torch
 from hypothesis import assume, given, settings
 from scipy.stats import chi2
 
+from mdpfn.agents.policies import exploiting
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.estimates import CERTAIN
 from mdpfn.exact import Scorer, optimal_q, policy_value, solve
 from mdpfn.mdp import TabularMDP
 from mdpfn.network.network import Answer, NetworkConfig, PolicyNetwork
+from mdpfn.outlook import Outlook
 from mdpfn.prior.world import WorldConfig, sample_world
 from mdpfn.training.lived_validation import held_out_meetings, validate_meetings
 from mdpfn.training.lives import BEHAVIOURS, Behaviour, Crowd, Life, LifeConfig, begin, cover
@@ -246,6 +248,21 @@ class TestMeeting:
             policy = greedy_among_ties(q.reshape(-1), life.mdp.first_pair).reshape(q.shape)
             scores.append(np.clip(Scorer(life.mdp)(policy), 0, 1))
         assert meeting.certain_score() == pytest.approx(np.mean(scores), abs=1e-6)
+
+    def test_the_score_of_a_network_is_that_of_what_it_exploits_by(self):
+        meeting = meeting_of()
+        logits = np.random.default_rng(0).normal(size=len(meeting.q))
+        scores, n_unknown = [], 0
+        for life, mine in zip(meeting.crowd.lives, per_life(meeting, logits), strict=True):
+            p, n_actions = life.mdp.transition, life.mdp.n_actions
+            state = np.repeat(np.arange(p.shape[0]) // n_actions, np.diff(p.indptr))
+            unknown = np.bincount(state, weights=life.count) == 0
+            if life.reports:
+                unknown[p.indices[life.count > 0]] &= ~life.mdp.terminal[p.indices[life.count > 0]]
+            scores.append(np.clip(Scorer(life.mdp)(exploiting(Outlook(mine, unknown=unknown))), 0, 1))
+            n_unknown += unknown.sum()
+        assert n_unknown > 0
+        assert meeting.exploiting_score(logits) == pytest.approx(np.mean(scores), abs=1e-6)
 
     def test_nobody_acts_out_of_line(self):
         """Each behaviour does what its name says, and a little at random."""

@@ -233,6 +233,7 @@ def test_untried_actions_are_told_apart_by_what_they_do_elsewhere() -> None:
     assert abs(known[1] - known[2]) > 1e-3
     assert np.abs(np.diff(unknown)).min() > 1e-3
     alike = PolicyNetwork(replace(random_network().config, elsewhere=False)).double().eval()
+    alike.load_state_dict({k: v for k, v in random_network().state_dict().items() if not k.startswith("elsewhere.")})
     known, unknown = outlooks(alike, history.batch(), Told.of(0.9))[0].policy_logits[2:]
     assert known[1] == known[2]
     assert np.ptp(unknown) == 0
@@ -245,6 +246,7 @@ def test_independent_of_the_rest_of_the_batch(parts: list[Problem]) -> None:
     for (z, told), found in zip(parts, together, strict=True):
         alone = outlooks(random_network(), z, told)[0]
         np.testing.assert_allclose(found.policy_logits, alone.policy_logits, rtol=0, atol=RENAMED)
+        np.testing.assert_array_equal(found.unknown, alone.unknown)
         ours, its = (asinh_quantiles(o.q_quantiles, z) for o in (found, alone))
         np.testing.assert_allclose(ours, its, rtol=0, atol=RENAMED)
 

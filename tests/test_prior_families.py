@@ -21,6 +21,7 @@ from mdpfn.prior.sizes import log_uniform
 from mdpfn.prior.triviality import is_trivial, reachable
 from mdpfn.prior.world import FAMILIES, MIXTURE, WorldConfig, sample_world, sample_worlds
 
+LARGEST = WorldConfig().n_states[1]
 SIGNIFICANCE = 1e-3
 
 
@@ -49,7 +50,7 @@ def assert_valid(mdp: TabularMDP) -> None:
 def test_families_keep_to_the_wished_sizes(family: str) -> None:
     rng = np.random.default_rng(1)
     for _ in range(150):
-        n_states, n_actions = round(log_uniform(rng, 2, 64)), round(log_uniform(rng, 2, 10))
+        n_states, n_actions = round(log_uniform(rng, 2, LARGEST)), round(log_uniform(rng, 2, 10))
         mdp = FAMILIES[family](rng, n_states, n_actions)
         assert 1 <= mdp.n_states <= n_states
         assert 1 <= mdp.n_actions <= n_actions
@@ -59,10 +60,10 @@ def test_families_keep_to_the_wished_sizes(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_worlds_of_a_family_are_valid_and_differ(family: str) -> None:
     """From 8 states on: two arms, or two states of which one ends it, are the same up to units quite often."""
-    worlds = sample_worlds(np.random.default_rng(2), 60, WorldConfig(n_states=(8, 64), families={family: 1.0}))
+    worlds = sample_worlds(np.random.default_rng(2), 60, WorldConfig(n_states=(8, LARGEST), families={family: 1.0}))
     for mdp in worlds:
         assert_valid(mdp)
-        assert mdp.n_states <= 64
+        assert mdp.n_states <= LARGEST
         assert mdp.n_actions <= 10
         assert 0.8 <= mdp.discount <= 0.999
     assert len({fingerprint(mdp) for mdp in worlds}) == len(worlds)
@@ -102,6 +103,9 @@ def test_sizes_and_horizons_follow_the_configuration() -> None:
     horizon = np.log([1 / (1 - mdp.discount) for mdp in worlds])
     everywhere, usual = stats.uniform(np.log(5), np.log(200)), stats.uniform(np.log(10), np.log(10))
     assert stats.kstest(horizon, lambda x: (everywhere.cdf(x) + usual.cdf(x)) / 2).pvalue > SIGNIFICANCE
+    narrow = WorldConfig(discount=(0.99, 0.999), families={"paper": 1.0})  # does not hold all of the usual horizons
+    horizon = np.log([1 / (1 - sample_world(rng, narrow).discount) for _ in range(300)])
+    assert stats.kstest(horizon, stats.uniform(np.log(100), np.log(10)).cdf).pvalue > SIGNIFICANCE
     size = np.log([mdp.n_states for mdp in worlds]) + rng.uniform(-0.02, 0.02, 300)
     assert stats.kstest(size, stats.uniform(np.log(4), np.log(50)).cdf).pvalue > SIGNIFICANCE
     n_actions = np.array([mdp.n_actions for mdp in worlds])
@@ -239,7 +243,7 @@ def test_no_benchmark_is_in_the_prior() -> None:
     benchmarks = {fingerprint(e.build()): name for name, e in ENVIRONMENTS.items()}
     rng = np.random.default_rng(12)
     sampled = sample_worlds(rng, 1500)
-    sizes = {(key[0], key[1]) for key in benchmarks if 2 <= key[0] <= 64}
+    sizes = {(key[0], key[1]) for key in benchmarks if 2 <= key[0] <= LARGEST}
     for n_states, n_actions in sorted(sizes):
         config = WorldConfig(n_states=(n_states, n_states), n_actions=(max(2, n_actions),) * 2)
         sampled += [sample_world(rng, config) for _ in range(60)]

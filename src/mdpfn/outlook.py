@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from mdpfn.arrays import Bools, Floats
 
-MIXING_TEMPERATURE = 0.25  # of the policy in states of which nothing is known, in training as at use
+MIXING_TEMPERATURE = 0.25  # of the policy in states of which nothing is known; training counts the return of the same
 
 
 class Outlook(NamedTuple):

@@ -24,7 +24,7 @@ Exploration: TypeAlias = Literal["softmax", "directed"]
 
 
 class InContext(Agent):
-    """Exploits with argmax_a u(s, a), and by chance where nothing is known (`Outlook.unknown`).
+    """Exploits with argmax_a u(s, a), and by a mixture where nothing is known (`Outlook.unknown`).
 
     There are two ways to explore:
 

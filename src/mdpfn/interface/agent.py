@@ -213,8 +213,10 @@ class Agent:
 
         def action_of(one: Any) -> Any:
             row = states.find(one)
-            if row >= len(plan.greedy):  # a state that never appeared: any action will do
-                return actions.decode(0)
+            if row >= len(plan.greedy):  # a state that never appeared: like any other of which nothing is known
+                if plan.unknown is None or not plan.unknown.any():
+                    return actions.decode(0)
+                row = int(plan.unknown.argmax())
             drawn = plan.greedy[row] if deterministic else context.learner.rng.choice(actions.n, p=plan.policy[row])
             return actions.decode(int(drawn))
 

@@ -65,7 +65,7 @@ def solve(
     with LiveTable(env, episodes) as table:
         name = agent.model.name
         result = agent.solve(make(), episodes, **options, risk=risk, on_episode=partial(table.update, name))
-        policies = {name: (agent.context, np.eye(result.plan.policy.shape[1])[result.plan.greedy])}
+        policies = {name: (agent.context, result.plan.exploitation)}
         for name in compare:
             context = run_baseline(name, make(), episodes, **options, on_episode=partial(table.update, name))
             policies[name] = (context, context.learner.plan())

@@ -42,13 +42,16 @@ class Plan:
     def greedy(self) -> Ints:
         """(S,) the column of the best action of each state; the first one where several are equally good.
 
-        With a `risk` the best action is the one with the best such quantile of Q*.
+        With a `risk` the best action is the one with the best such quantile of Q*, by the policy where these are equal.
         """
-        return best_actions(self.policy_logits if self.risk is None else self.q_at(self.risk))
+        if self.risk is None:
+            return best_actions(self.policy_logits)
+        q = self.q_at(self.risk)
+        return best_actions(np.where(q == q.max(axis=1, keepdims=True), self.policy_logits, -np.inf))
 
     @cached_property
     def exploitation(self) -> Floats:
-        """(S, A) what to act by when nothing more is to be learned: `greedy`, and by chance in `unknown` states."""
+        """(S, A) what to act by when nothing more is to be learned: `greedy`, and a mixture in `unknown` states."""
         return exploiting(Outlook(self.policy_logits, unknown=self.unknown), self.greedy)
 
     def q_at(self, level: float) -> Floats:

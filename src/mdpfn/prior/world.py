@@ -121,12 +121,11 @@ def sample_world(
 
 
 def sample_discount(rng: np.random.Generator, lowest: float, highest: float) -> float:
-    """γ with 1/(1 − γ) log-uniform over all horizons, in half of the worlds over those that people choose."""
-    shortest, longest = 1 / (1 - lowest), 1 / (1 - highest)
-    usual = max(shortest, USUAL_HORIZONS[0]), min(longest, USUAL_HORIZONS[1])
-    if usual[0] < usual[1] and coin(rng, 0.5):
-        shortest, longest = usual
-    return 1 - 1 / log_uniform(rng, shortest, longest)
+    """γ with 1/(1 − γ) log-uniform; if these are among them, in half of the worlds over the horizons people choose."""
+    horizons = 1 / (1 - lowest), 1 / (1 - highest)
+    if horizons[0] < USUAL_HORIZONS[0] and horizons[1] > USUAL_HORIZONS[1] and coin(rng, 0.5):
+        horizons = USUAL_HORIZONS
+    return 1 - 1 / log_uniform(rng, *horizons)
 
 
 def sample_worlds(rng: np.random.Generator, n: int, config: WorldConfig | None = None) -> list[TabularMDP]:

@@ -54,7 +54,7 @@ def run(protocol: DepthProtocol, planner: StoredPlanner, path: Path, *, command:
 
 
 def measure_prior(protocol: DepthProtocol, environment: str, planner: StoredPlanner, depth: int) -> list[Row]:
-    """The greedy policy's score on held-out MDPs of the prior the model was trained on, after random visits."""
+    """The exploiting policy's score on held-out MDPs of the prior the model was trained on, after random visits."""
     plan = planner.load(depth)
     rows: list[Row] = []
     for seed in range(protocol.seeds):
@@ -72,7 +72,7 @@ def held_out_of(planner: StoredPlanner, n: int, seed: int) -> HeldOut | HeldOutW
 
 
 def measure_online(protocol: DepthProtocol, environment: str, planner: StoredPlanner, depth: int) -> list[Row]:
-    """The greedy policy's exact score after the network, at this depth, has guided its own exploration."""
+    """The exploiting policy's exact score after the network, at this depth, has guided its own exploration."""
     mdp = ENVIRONMENTS[environment].build()
     scorer = Scorer(mdp)
     rngs = [generator("depth", environment, seed) for seed in range(protocol.seeds)]

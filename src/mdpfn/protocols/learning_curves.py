@@ -94,8 +94,7 @@ def _probe(
     """The mean return of greedy episodes, of which the agent observes the first."""
     act = ActionSampler(policy, simulator.rng)
     observed = run_episode(agent, simulator, protocol.horizon, terminal_ends=False, act=act)
-    deterministic = mdp.transition.data.min() == 1.0
-    if deterministic:
+    if mdp.transition.data.min() == 1.0 and policy.max(axis=1).min() == 1.0:  # nothing is left to chance
         return observed
     others = protocol.greedy_rollouts - 1
     unobserved = mean_return(policy, simulator, protocol.horizon, others)

@@ -48,7 +48,7 @@ def run(protocol: SizesProtocol, planner: StoredPlanner, path: Path, *, command:
     cells = [
         Cell(
             identity=(n_states, method, planner.name if method == IN_CONTEXT else ""),
-            settings=protocol,
+            settings=(protocol, protocol.prior(n_states)),
             weights_hash=planner.weights_hash if method == IN_CONTEXT else "",
             measure=partial(measure, protocol, n_states, method, planner),
         )

@@ -247,9 +247,9 @@ def write_model(trainer: Trainer, directory: Path) -> None:
 def _starting_network(config: TrainingConfig) -> PolicyNetwork:
     """The network whose weights a run begins with."""
     network = load_model(str(config.start_from)).network
-    ours, theirs = ((c.width, c.n_heads) for c in (config.network, network.config))
+    ours, theirs = ((c.width, c.n_heads, c.inputs, c.quantiles, c.elsewhere) for c in (config.network, network.config))
     if ours != theirs:
-        limit = f"its width and heads {theirs} must be those of the configuration, {ours}"
+        limit = f"its width, heads, inputs, quantiles and elsewhere {theirs} must be those of the configuration, {ours}"
         raise MdpfnError("start_from", repr(config.start_from), limit, "change the configuration")
     return network
 

@@ -113,7 +113,10 @@ class Meeting:
         return self.return_gradients(greedy_among_ties(scores, self.crowd.batch.first_pair))[1]
 
     def exploiting_score(self, logits: Floats) -> float:
-        """The mean clipped score of a network that says `logits` (pairs,): of what it exploits by at use."""
+        """The mean clipped score of a network that says `logits` (pairs,): of what it exploits by at use.
+
+        Where actions look alike each is taken equally often, so that their numbering does not matter.
+        """
         first_pair = self.crowd.batch.first_pair
         greedy = greedy_among_ties(logits, first_pair)
         mixed = boltzmann_policy(logits, first_pair, MIXING_TEMPERATURE)
