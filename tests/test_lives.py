@@ -250,7 +250,7 @@ class TestMeeting:
         assert meeting.certain_score() == pytest.approx(np.mean(scores), abs=1e-6)
 
     def test_the_score_of_a_network_is_that_of_what_it_exploits_by(self):
-        meeting = meeting_of()
+        meeting = meeting_of(n=12, behaviours=only("uniform").behaviours)
         logits = np.random.default_rng(0).normal(size=len(meeting.q))
         scores, n_unknown = [], 0
         for life, mine in zip(meeting.crowd.lives, per_life(meeting, logits), strict=True):
