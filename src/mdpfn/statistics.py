@@ -89,6 +89,8 @@ class StatisticsBatch:
     @classmethod
     def concatenate(cls, batches: Sequence[StatisticsBatch]) -> StatisticsBatch:
         """All MDPs of these batches, in order."""
+        if len(batches) == 1:
+            return batches[0]
         first = offsets_of(np.array([len(b) for b in batches]))
 
         def joined(name: str) -> np.ndarray:
@@ -295,7 +297,7 @@ class Statistics:
             total = int(n_successors.sum())
             successor = np.fromiter(chain.from_iterable(rows), np.int64, total)
             count = np.fromiter(chain.from_iterable(row.values() for row in rows), np.float64, total)
-            n_visits = np.array([sum(row.values()) for row in rows], dtype=np.float64)
+            n_visits = np.add.reduceat(count, offsets_of(n_successors)[:-1]) if rows else np.zeros(0)
             self._arrays = StatisticsBatch(
                 n_states=np.array([self.n_states]),
                 n_actions=np.array([self.n_actions]),
