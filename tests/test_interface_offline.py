@@ -261,7 +261,7 @@ def test_names_longer_than_those_in_the_first_rows_are_not_cut(longer: str, tmp_
     path = write_csv(tmp_path / "data.csv", {"s": names, "a": names, "r": [1.0] * len(names), "s2": names})
     pieces = list(csv_file.read_csv(path, None)[1])
     for role in ("state", "action", "next_state"):
-        assert [name for piece in pieces for name in piece[role].tolist()] == names
+        assert [piece[role].names[number] for piece in pieces for number in piece[role].numbers] == names
 
 
 class TestWhatFilesCallTheirStates:

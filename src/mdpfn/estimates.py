@@ -69,6 +69,7 @@ def estimate(z: StatisticsBatch, told: Told, layout: Layout, planners: tuple[int
     """What these planners make of every MDP of a batch, whose terminal states must look absorbing."""
     model = _Model.of(z, told, layout, planners)
     value = np.zeros((len(layout.state_mdp), len(planners)))
+    q = np.zeros((len(z.pair), len(planners)))
     n_active = np.bincount(layout.active_mdp, minlength=len(z))
     entries = (n_active + 1) ** 2 * (z.n_actions + 1)
     large = entries > DENSE_ENTRIES  # whatever else is in the batch
@@ -78,18 +79,17 @@ def estimate(z: StatisticsBatch, told: Told, layout: Layout, planners: tuple[int
         next_ones = small[:CHUNK]
         padded = (n_active[next_ones].max() + 1) ** 2 * (z.n_actions[next_ones].max() + 1)
         n = max(1, min(CHUNK, DENSE_ENTRIES // padded))
-        _policy_iteration(z, layout, model, small[:n], value)
+        _policy_iteration(z, layout, model, small[:n], value, q)
         small = small[n:]
     if large.any():
-        _value_iteration(layout, model, large[layout.state_mdp], value)
-    return Estimates(planners, model.backup(value), value[layout.n_active :], value)
+        _value_iteration(z, layout, model, large, value, q)
+    return Estimates(planners, q, value[layout.n_active :], value)
 
 
 @dataclass(frozen=True, eq=False)
 class _Model:
     """The empirical model of a batch on tokens, as each planner sees it."""
 
-    transition: csr_array  # (visited, states) P̂
     reward: Floats  # (visited, planners) what a pair pays, the unseen included
     discount: Floats  # (visited, planners) γ N / (N + w), 0 where a terminal state ends it all
     extreme: Floats  # (B, planners) what the unseen is worth …
@@ -105,19 +105,12 @@ class _Model:
         earned[:, PESSIMISTIC] -= PENALTY / np.sqrt(z.n_visits)
         earned[:, CURIOUS] = 0.0
         goes_on = ~layout.is_terminal(z)[layout.visited_state][:, None]
-        shape = (len(z.pair), len(layout.state_mdp))
         return cls(
-            transition=csr_array((z.successor_probs, layout.successor, offsets_of(z.n_successors)), shape=shape),
             reward=(((1 - unseen) * earned + unseen * extreme[z.pair_mdp]) * goes_on)[:, chosen],
             discount=((1 - unseen) * told.discount[z.pair_mdp, None] * goes_on)[:, chosen],
             extreme=extreme[:, chosen],
             believed=np.array(planners) != CERTAIN,
         )
-
-    def backup(self, value: Floats) -> Floats:
-        """(visited, planners) Q(s, a) of V (states, planners)."""
-        q: Floats = self.reward + self.discount * (self.transition @ value)
-        return q
 
 
 def _extremes(z: StatisticsBatch, told: Told) -> Floats:
@@ -133,8 +126,10 @@ def _extremes(z: StatisticsBatch, told: Told) -> Floats:
     return np.stack([np.zeros(len(z)), best, worst - PENALTY * horizon, horizon], axis=1)
 
 
-def _policy_iteration(z: StatisticsBatch, layout: Layout, model: _Model, mdps: Ints, value: Floats) -> None:
-    """Write the values of these MDPs, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
+def _policy_iteration(
+    z: StatisticsBatch, layout: Layout, model: _Model, mdps: Ints, value: Floats, q_visited: Floats
+) -> None:
+    """Write V and Q of these MDPs, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
     table = _Table.of(z, layout, model, mdps)
     n_mdps, n, _, _ = table.transition.shape
     index_m, _, index_s = np.ogrid[:n_mdps, : value.shape[1], :n]
@@ -153,6 +148,7 @@ def _policy_iteration(z: StatisticsBatch, layout: Layout, model: _Model, mdps: I
             break
         policy = np.where(better, q.argmax(axis=3)[..., None], policy)
     value[table.token] = v[table.token_mdp, :, table.token_place]
+    q_visited[table.pair] = q[table.pair_place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +165,8 @@ class _Table:
     token: Ints  # (n,) state tokens of these MDPs …
     token_mdp: Ints  # (n,) … their MDP …
     token_place: Ints  # (n,) … and their place in it
+    pair: Ints  # (m,) visited pairs of these MDPs …
+    pair_place: tuple[Ints, slice, Ints, Ints]  # … and where `reward` has them
 
     def backup(self, value: Floats) -> Floats:
         """(MDP, planner, state, choice) Q of V (MDP, planner, state)."""
@@ -214,18 +212,23 @@ class _Table:
         discount[each[:, None], certain, blank[:, None], -1] = 1.0
         mine, home = owner[active], where[active]
         transition[mine, blank[mine], -1, home] = 1 / blank[mine]
-        return cls(transition, discount, reward, tokens, owner, where)
+        return cls(transition, discount, reward, tokens, owner, where, pairs, where_pair)
 
 
-def _value_iteration(layout: Layout, model: _Model, mine: Bools, value: Floats) -> None:
-    """Write the values of these state tokens, by sweeps."""
+def _value_iteration(
+    z: StatisticsBatch, layout: Layout, model: _Model, mdps: Bools, value: Floats, q_visited: Floats
+) -> None:
+    """Write V and Q of these MDPs, by sweeps."""
+    shape = (len(z.pair), len(layout.state_mdp))
+    transition = csr_array((z.successor_probs, layout.successor, offsets_of(z.n_successors)), shape=shape)
     n_active, mdp = layout.n_active, layout.active_mdp
     first_row = np.searchsorted(layout.visited_state, np.arange(n_active))
     is_open = (layout.n_blank_actions[:n_active] > 0)[:, None] & model.believed
     n_known = np.bincount(mdp, minlength=len(model.extreme))
     swept = np.concatenate([np.zeros((n_active, value.shape[1])), model.extreme])
     for _ in range(SWEEPS):
-        best = np.maximum.reduceat(model.backup(swept), first_row)
+        q = model.reward + model.discount * (transition @ swept)
+        best = np.maximum.reduceat(q, first_row)
         known = np.where(is_open, np.maximum(best, swept[n_active + mdp]), best)
         change = np.abs(known - swept[:n_active]).max()
         swept[:n_active] = known
@@ -233,4 +236,5 @@ def _value_iteration(layout: Layout, model: _Model, mine: Bools, value: Floats) 
             swept[n_active:, column] = sums_by(mdp, known[:, column], len(n_known)) / np.maximum(n_known, 1)
         if change < SWEEP_TOLERANCE:
             break
-    value[mine] = swept[mine]
+    of_states, of_pairs = mdps[layout.state_mdp], mdps[z.pair_mdp]
+    value[of_states], q_visited[of_pairs] = swept[of_states], q[of_pairs]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
+from mdpfn.arrays import Ints
 from mdpfn.errors import MdpfnError
 
 REQUIRED = ("state", "action", "reward", "next_state")
@@ -22,6 +24,14 @@ NAMES = {
     "truncated": ("truncated", "truncations", "timeout", "timeouts"),
 }  # fmt: skip
 DONE = ("done", "dones")  # the old name for the end of an episode, whatever ended it
+
+
+@dataclass(frozen=True, eq=False)
+class NamedColumn:
+    """A column of names, of which each is spelled out once."""
+
+    numbers: Ints  # (k,) the number of the name in each row
+    names: list[str]  # by number; more may come with later rows
 
 
 def find_columns(available: Iterable[str], given: Mapping[str, str] | None) -> dict[str, str]:

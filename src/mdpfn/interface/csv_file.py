@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -13,14 +13,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from mdpfn.arrays import Bools
+from mdpfn.arrays import Bools, Ints
 from mdpfn.errors import MdpfnError
-from mdpfn.interface.columns import OPTIONAL, find_columns
+from mdpfn.interface.columns import OPTIONAL, NamedColumn, find_columns
 
-NAMED = ("state", "action", "next_state")  # the columns that may hold names
+NAME = "i4"  # the type in which names are read: as numbers, beside i8 for whole numbers and f8 for others
 ROWS = 20_000  # in a piece, which then fits into the cache of a core
 SNIFFED_ROWS = 1_000  # from which the types of columns are told
-LONGEST_NAME = 64  # characters of a column of names that are read as text of fixed width, twice as fast as objects
 LONGEST_FLAG = 8  # characters; longer ones are cut, and no flag when cut either
 SPELLINGS = (("True", "False"), ("1", "0"), ("true", "false"))  # the most common ones, which are read at once
 TRUE, FALSE = ("true", "t", "yes", "1", "1.0"), ("false", "f", "no", "0", "0.0", "")
@@ -49,7 +48,9 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
     samples = {role: [row[place] for row in sample if place < len(row)] for role, place in places.items()}
     samples["state"] = samples["next_state"] = samples["state"] + samples["next_state"]  # these are of one kind
     kinds = {role: _kind(role, values) for role, values in samples.items()}
-    padded = any(value != value.strip() for role in NAMED for value in samples[role])
+    states, actions = _Numbers(), _Numbers()
+    names_of = {"state": states, "action": actions, "next_state": states}
+    names_of = {role: numbers for role, numbers in names_of.items() if kinds[role] == NAME}
 
     def pieces() -> Iterator[dict[str, Any]]:
         n_read = 1
@@ -58,7 +59,7 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
             while True:
                 try:
                     lines = list(islice(file, ROWS))
-                    table = _parsed(lines, kinds, tuple(places.values()), delimiter)
+                    table = _parsed(lines, kinds, places, names_of, delimiter)
                 except (ValueError, IndexError, OSError, EOFError, zlib.error) as error:
                     limit = f"every column needs one type throughout ({error}, counted from line {n_read + 1})"
                     raise MdpfnError("the file", repr(str(path)), limit, "repair or drop that row") from None
@@ -66,41 +67,52 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
                     return
                 n_read += len(lines)
                 piece = {role: _truths(table[role]) if role in OPTIONAL else table[role] for role in kinds}
-                yield piece | {role: _names(role, piece[role], padded) for role in NAMED}
+                yield piece | {role: _named(role, table[role], numbers.names) for role, numbers in names_of.items()}
 
     return columns, pieces()
 
 
-def _parsed(lines: list[str], kinds: dict[str, str], places: tuple[int, ...], delimiter: str) -> Any:
-    """These lines as a structured array."""
+def _parsed(
+    lines: list[str], kinds: dict[str, str], places: dict[str, int], names: Mapping[str, _Numbers], delimiter: str
+) -> Any:
+    """These lines as a structured array, with numbers in the place of names."""
     types = list(kinds.items())
     if not any(map(str.strip, lines)):
         return np.zeros(0, types)
-    table = np.loadtxt(lines, types, delimiter=delimiter, usecols=places, quotechar='"', comments=None, ndmin=1)
-    cut = [role for role, kind in types if role not in OPTIONAL and kind.startswith("U") and _is_full(table[role])]
-    return _parsed(lines, {**kinds, **dict.fromkeys(cut, "O")}, places, delimiter) if cut else table
+    numbers: dict[int | str, Callable[[str], int]] = {places[role]: names[role].__getitem__ for role in names}
+    return np.loadtxt(
+        lines,
+        types,
+        delimiter=delimiter,
+        usecols=tuple(places.values()),
+        converters=numbers,
+        quotechar='"',
+        comments=None,
+        ndmin=1,
+    )
 
 
-def _is_full(column: np.ndarray[Any, Any]) -> bool:
-    """Whether some text takes all the width there is, so that it may have been cut."""
-    last = column.getfield("U1", column.itemsize - np.dtype("U1").itemsize)
-    return bool((last != "").any())
+class _Numbers(dict[str, int]):
+    """Numbers of names in the order of appearance, however many spaces are around them; −1 of a missing one."""
+
+    def __init__(self) -> None:
+        super().__init__({"": -1})
+        self.names: list[str] = []
+
+    def __missing__(self, text: str) -> int:
+        name = text.strip()
+        if name not in self:
+            self[name] = len(self.names)
+            self.names.append(name)
+        self[text] = number = self[name]
+        return number
 
 
-def _names(role: str, column: np.ndarray[Any, Any], padded: bool) -> np.ndarray[Any, Any]:
-    """Names without the spaces around them; numbers as they are. No name may be missing."""
-    if column.dtype.kind not in "OU" or len(column) == 0:
-        return column
-    if column.dtype.kind == "O":
-        column = np.array([text.strip() for text in column], dtype=object)
-        missing = (column == "").any()
-    else:
-        if padded or (column.getfield("U1") == " ").any():
-            column = np.char.strip(column)
-        missing = (column.getfield("U1") == "").any()
-    if missing:
+def _named(role: str, numbers: Ints, names: list[str]) -> NamedColumn:
+    """A column of names, none of which may be missing."""
+    if (numbers < 0).any():
         raise MdpfnError(f"a {role}", "empty", "every row needs one", "drop or repair that row")
-    return column
+    return NamedColumn(numbers, names)
 
 
 def _kind(role: str, sample: list[str]) -> str:
@@ -114,10 +126,7 @@ def _kind(role: str, sample: list[str]) -> str:
             return "i8"
         if all(map(_is_number, sample)):
             return "f8"
-        width = max(map(len, sample)) + 4  # names to come may be longer than those in the sample
-        if width <= LONGEST_NAME:
-            return f"U{width}"
-    return "O"
+    return NAME
 
 
 def _is_number(text: str) -> bool:

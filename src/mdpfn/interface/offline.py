@@ -12,7 +12,7 @@ from mdpfn.arrays import Bools, Ints
 from mdpfn.checks import checked_flags, checked_ids, finite_floats
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.codec import Codec, DiscreteCodec, LabelCodec, is_missing
-from mdpfn.interface.columns import done_means_both
+from mdpfn.interface.columns import NamedColumn, done_means_both
 from mdpfn.interface.context import Names
 from mdpfn.interface.datasets import Source
 from mdpfn.interface.limits import Limits
@@ -32,6 +32,8 @@ class Ids:
 
     def __call__(self, values: Any) -> Ints:
         """(k,) the ids of these values."""
+        if isinstance(values, NamedColumn):
+            return self._named(values)
         if self.space is None and self.codec is None and self.n == 0:
             self.codec = None if _are_numbers(values) else LabelCodec([], self.field)
         if self.codec is None:
@@ -41,6 +43,13 @@ class Ids:
         ids = self.codec.encode_many(values if self.space is not None else _labels(values))
         self.n = self.codec.n
         return ids
+
+    def _named(self, column: NamedColumn) -> Ints:
+        """(k,) the ids of a column of names, each of which is looked up once."""
+        ids = np.full(len(column.names), -1)
+        present = np.flatnonzero(np.bincount(column.numbers))
+        ids[present] = self([column.names[number] for number in present])
+        return ids[column.numbers]
 
     def _numbers(self, values: Any) -> Ints:
         """(k,) these numbers, which are ids as they are."""
@@ -100,7 +109,7 @@ class Tally:
             limit = "both must be numbers or both names, or they would never be the same"
             raise MdpfnError("next_state", types, limit, "convert one of them")
         state = self.states(piece["state"])
-        next_state = self._next_ids(piece["next_state"], piece["state"], state)
+        next_state = self.states(piece["next_state"])
         action = self.actions(piece["action"])
         reward = finite_floats("reward", _plain(piece["reward"]))
         terminated = _flags(piece, "terminated", len(state))
@@ -110,15 +119,6 @@ class Tally:
         self._make_room()
         self.statistics.add_transitions(state, action, reward, next_state, terminated)
         self._note_starts(state, next_state, terminated | truncated)
-
-    def _next_ids(self, values: Any, states: Any, ids: Ints) -> Ints:
-        """(k,) the ids of next states, of which most are the state of the following row: names are looked up once."""
-        if self.states.space is not None or not isinstance(values, np.ndarray) or values.dtype.kind not in "OU":
-            return self.states(values)
-        goes_on = np.append(values[:-1] == states[1:], False)
-        following = np.append(ids[1:], -1)
-        following[~goes_on] = self.states(values[~goes_on])
-        return following
 
     def _make_room(self) -> None:
         n_states, n_actions = max(self.states.n, 1), max(self.actions.n, 1)
