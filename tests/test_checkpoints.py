@@ -21,7 +21,7 @@ import torch
 from mdpfn import storage
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.storage import DESCRIPTION, SEAL, TENSORS, read_bundle, write_bundle
+from mdpfn.storage import DESCRIPTION, SEAL, TENSORS, read_bundle, remove_unfinished, write_bundle
 from mdpfn.training.checkpoint import RunDirectory
 from mdpfn.training.loop import train
 from mdpfn.weights import load_model, save_model
@@ -229,6 +229,33 @@ class TestBundles:
             write_bundle(tmp_path / "x", TENSOR, {"number": 2})
         assert read_bundle(tmp_path / "x")[1]["number"] == 1
         assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+    def test_a_bundle_survives_whoever_is_killed_while_replacing_it(self, tmp_path):
+        """In the moment between two renames, when the old one is out of the way and the new one not yet in place."""
+        path = tmp_path / "a[1]-b"
+        write_bundle(path, TENSOR, {"number": 1})
+        killed = (
+            "import os, torch; from pathlib import Path; from mdpfn.storage import write_bundle\n"
+            "rename = Path.rename\n"
+            "Path.rename = lambda self, target: (rename(self, target), os._exit(9))\n"
+            f"write_bundle(Path({str(path)!r}), {{'x': torch.zeros(1)}}, {{'number': 2}})"
+        )
+        assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == 9
+        assert not path.exists()
+        assert read_bundle(path)[1]["number"] == 1
+        remove_unfinished(tmp_path)
+        assert [found.name for found in tmp_path.iterdir()] == [path.name]
+        assert read_bundle(path)[1]["number"] == 1
+
+    @pytest.mark.parametrize("other", ["notes.txt", "data/x.txt"])
+    def test_nothing_else_is_lost(self, tmp_path, other):
+        write_bundle(tmp_path / "x", TENSOR, {})
+        path = tmp_path / "x" / other
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+        with pytest.raises(MdpfnError, match=other.split("/")[0]):
+            write_bundle(tmp_path / "x", TENSOR, {})
+        assert path.read_text() == "mine"
 
 
 @pytest.fixture

@@ -72,6 +72,22 @@ def test_more_mdps_than_are_solved_together() -> None:
     check_against_the_oracle(parts)
 
 
+@pytest.mark.parametrize("entries", [module.DENSE_ENTRIES, 0])
+def test_values_travel_along_the_longest_path(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A corridor with a reward at one end and something never tried at the other, solved exactly and by sweeps."""
+    n, discount = 130, 0.98
+    state = np.arange(n)
+    right = Statistics.from_transitions(state, 0 * state, state == n - 1, np.minimum(state + 1, n - 1), n_actions=2)
+    left = Statistics.from_transitions(state[1:], 0 * state[1:] + 1, 0.0 * state[1:], state[:-1], n_states=n)
+    known = right.merge(left).batch()
+    monkeypatch.setattr(module, "DENSE_ENTRIES", entries)
+    monkeypatch.setattr(module, "SWEEP_TOLERANCE", 1e-9)
+    value = estimate(known, Told.of(discount), Layout.of(known)).value[:n]
+    np.testing.assert_allclose(value[:, CERTAIN], discount ** state[::-1] / (1 - discount), rtol=0.05)
+    assert (np.diff(value[:, CERTAIN]) > 0).all()
+    assert (np.diff(value[:, CURIOUS]) < 0).all()
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(problems(discounts=(0.5, 0.9)), min_size=1, max_size=4), st.sampled_from([0, 40, 300]))
 def test_sweeps_and_exact_solutions_agree(parts: list[Problem], entries: int) -> None:

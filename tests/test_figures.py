@@ -158,6 +158,7 @@ class TestData:
         assert scores.n_seeds == 2
         partial = [row for row in rows if (row["agent"], row["environment"]) != ("ucbvi", "taxi")]
         assert "UCB-VI" not in Scores.of(partial).agents
+        assert Scores.of(partial).left_out == " Left out, as not all was measured: UCB-VI."
 
 
 class TestTables:

@@ -98,6 +98,15 @@ def test_a_mistake_ends_with_code_2_and_no_traceback(
     assert shown.err.strip()
 
 
+def test_what_cannot_be_compared_is_refused_before_anything_runs(
+    weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mdpfn.interface.agent.Agent.solve", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(SystemExit):
+        run(monkeypatch, "solve", "CartPole-v1", "--bins", "16", "--compare", "psrl", "--weights", weights)
+    assert "fewer bins" in capsys.readouterr().err
+
+
 def test_help_and_completion_need_no_torch() -> None:
     code = "import sys\nfrom mdpfn import cli\ntry: cli.main()\nexcept SystemExit: pass\n"
     code += "assert not {'torch', 'numpy', 'gymnasium'} & set(sys.modules), 'slow imports'"

@@ -98,3 +98,8 @@ def test_nan_fits_no_bin() -> None:
     env = Discretize(Box1(shown=1.0))
     with pytest.raises(ValueError, match="NaN"):
         env.observation([np.nan])
+
+
+def test_numbers_may_be_of_numpy() -> None:
+    env = Discretize(gym.make("CartPole-v1"), bins=np.int64(3), samples=np.int64(50))
+    assert env.observation_space == Discretize(gym.make("CartPole-v1"), bins=3, samples=50).observation_space

@@ -368,3 +368,19 @@ def test_a_state_that_never_appeared_is_like_others_that_are_unknown():
     assert plan.unknown.tolist() == [False, False, True]
     assert plan.greedy[2] != 0  # or the next line would say nothing
     assert agent.predict("never seen")[0] == agent.predict("c")[0] == plan.actions[plan.greedy[2]]
+
+
+def test_rows_and_columns_are_not_confused():
+    rows = [[0, 1, 0.0, 1], [1, 1, 1.0, 0], [0, 0, 0.0, 0], [1, 0, 0.0, 1]]
+    with pytest.raises(MdpfnError, match="rows or columns"):
+        tiny_agent().fit(rows)
+    as_rows, as_columns = (
+        tiny_agent().fit([tuple(row) for row in rows]),
+        tiny_agent().fit(tuple(map(list, zip(*rows, strict=True)))),
+    )
+    assert contents(as_rows.statistics) == contents(as_columns.statistics)
+
+
+def test_ids_too_large_to_be_counted():
+    with pytest.raises(MdpfnError, match="from 0 on"):
+        Statistics.from_transitions([4_000_000_000], [0], [1.0], [0])

@@ -126,6 +126,13 @@ def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").read_text() == "precious"
 
 
+def test_an_agent_takes_numbers_of_numpy(tmp_path: Path) -> None:
+    agent = Agent(tiny_model(), depth=np.int64(2), acting_temperature=np.float32(0.5)).reset(3, 2)
+    agent.observe(0, 0, np.array(1.0), 1, terminated=False)
+    agent.save(tmp_path / "agent")
+    assert Agent.load(tmp_path / "agent").statistics.reward_max == 1.0
+
+
 def test_numbers_of_numpy_are_saved_and_compared_as_numbers(tmp_path: Path) -> None:
     """Many environments pay float32, and bounds often come from arrays."""
     agent = tiny_agent().reset(

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.sparse import csr_array
 
 from mdpfn.exact import Scorer, optimal_q, optimal_q_batch, policy_value
 from mdpfn.mdp import MDPBatch, TabularMDP
@@ -86,6 +87,21 @@ def test_normalized_score_of_random_and_optimal_policies() -> None:
     score = Scorer(mdp)
     assert score(np.full((6, 3), 1 / 3)) == pytest.approx(0, abs=1e-9)
     assert score(optimal_q(mdp).argmax(axis=1)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e9])
+def test_scores_do_not_depend_on_the_unit_of_rewards(unit: float) -> None:
+    rng = np.random.default_rng(5)
+    transition, reward, policy = rng.dirichlet(np.ones(6), (6, 3)), rng.normal(size=(6, 3)), rng.integers(3, size=6)
+    expected = Scorer(TabularMDP.from_dense(transition, reward))(policy)
+    assert Scorer(TabularMDP.from_dense(transition, unit * reward))(policy) == pytest.approx(expected)
+
+
+def test_a_model_stays_as_it_was_checked() -> None:
+    transition = csr_array(np.full((2, 2), 0.5))
+    mdp = TabularMDP.from_sparse(transition, 1, reward=np.ones((2, 1)))
+    transition.data[:] = 7
+    np.testing.assert_array_equal(mdp.transition.data, 0.5)
 
 
 def test_terminal_states_absorb_and_pay_nothing() -> None:

@@ -13,6 +13,9 @@ from tyro.conf import Positional, arg
 
 from mdpfn.errors import MdpfnError
 
+RESULTS = Path("results")
+PAGES = (Path("README.md"), Path("docs/models/mdpfn-1.md"), Path("docs/models/paper.md"))
+
 
 def train(
     out: Path,
@@ -94,10 +97,7 @@ def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> No
     Console().print(render(load_model(weights)), highlight=False)
 
 
-def figures(
-    results: Path = Path("results"),
-    pages: tuple[Path, ...] = (Path("README.md"), Path("docs/models/mdpfn-1.md"), Path("docs/models/paper.md")),
-) -> None:
+def figures(results: Path = RESULTS, pages: tuple[Path, ...] = PAGES) -> None:
     """Redraw all figures and tables from the result files, without measuring anything.
 
     Args:
@@ -125,8 +125,10 @@ def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
     def command(*arguments: Any, **options: Any) -> None:
         measure(*arguments, **options)
         out: Path = options["out"]
-        if out.is_dir():
-            figures(out)
+        if out == RESULTS:
+            figures()
+        elif out.is_dir():
+            figures(out, pages=())  # the pages show what is in the results directory
         else:
             from rich.console import Console
 

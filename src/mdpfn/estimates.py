@@ -32,9 +32,10 @@ PENALTY = 0.3  # c: among those tried, of the penalties from 0 to 1 it has most 
 DENSE_ENTRIES = 500_000  # of dense models solved at once, states · actions · states: beyond, sweeps are faster
 CHUNK = 16  # MDPs solved together at most, of similar sizes
 FIRST_SWEEPS = 8
-MAX_IMPROVEMENTS = 30  # of a policy; a handful is the rule
+PATIENCE = 8  # improvements of a policy after which what matters is far away: a handful is the rule
+MAX_IMPROVEMENTS = 100
 IMPROVEMENT = 1e-9  # relative; less is rounding
-SWEEPS = 400  # where a model is too large to be solved exactly
+SWEEPS = 400  # and one per state, so that values reach every one, where a model is too large to be solved exactly
 SWEEP_TOLERANCE = 1e-3
 
 
@@ -137,7 +138,11 @@ def _policy_iteration(
     for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
         q = table.backup(q.max(axis=3))
     policy = q.argmax(axis=3)[..., None]
-    for _ in range(MAX_IMPROVEMENTS):
+    for number in range(MAX_IMPROVEMENTS):
+        if number == PATIENCE:  # an improvement carries values by one state, as a sweep does, which is cheaper
+            for _ in range(n):
+                q = table.backup(q.max(axis=3))
+            policy = q.argmax(axis=3)[..., None]
         chosen = table.transition[index_m, index_s, policy[..., 0]]  # (MDP, planner, state, state)
         chosen *= np.take_along_axis(table.discount, policy, axis=3)
         v = np.linalg.solve(np.eye(n) - chosen, np.take_along_axis(table.reward, policy, axis=3))[..., 0]
@@ -226,7 +231,7 @@ def _value_iteration(
     is_open = (layout.n_blank_actions[:n_active] > 0)[:, None] & model.believed
     n_known = np.bincount(mdp, minlength=len(model.extreme))
     swept = np.concatenate([np.zeros((n_active, value.shape[1])), model.extreme])
-    for _ in range(SWEEPS):
+    for _ in range(SWEEPS + n_active):
         q = model.reward + model.discount * (transition @ swept)
         best = np.maximum.reduceat(q, first_row)
         known = np.where(is_open, np.maximum(best, swept[n_active + mdp]), best)

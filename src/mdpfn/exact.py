@@ -17,8 +17,9 @@ DENSE_SOLVE_STATES = 128  # up to here a dense linear solve beats a sparse one
 
 
 def optimal_q(mdp: TabularMDP, tolerance: float = DEFAULT_TOLERANCE) -> Floats:
-    """(S, A) Q* of one MDP."""
-    q = value_iteration(mdp.transition, mdp.reward.reshape(-1), mdp.discount, mdp.first_pair, tolerance=tolerance)
+    """(S, A) Q* of one MDP, to a tolerance relative to its largest |reward|."""
+    absolute = tolerance * (np.abs(mdp.reward).max() or 1.0)
+    q = value_iteration(mdp.transition, mdp.reward.reshape(-1), mdp.discount, mdp.first_pair, tolerance=absolute)
     return q.reshape(mdp.reward.shape)
 
 
@@ -92,8 +93,10 @@ class Scorer:
         uniform = np.full(mdp.reward.shape, 1 / mdp.n_actions)
         self.optimal_value = float(mdp.start @ optimal_q(mdp).max(axis=1))
         self.random_value = float(mdp.start @ policy_value(mdp, uniform))
+        least = 1e-12 * np.abs(mdp.reward).max()  # where nothing is to be gained, rounding is no gain
+        self.gap = max(self.optimal_value - self.random_value, least) or 1.0
 
     def __call__(self, policy: Ints | Floats) -> float:
         """(V^π − V_random) / (V* − V_random) for π as greedy actions (S,) or probabilities (S, A)."""
         value = float(self.mdp.start @ policy_value(self.mdp, policy))
-        return (value - self.random_value) / max(self.optimal_value - self.random_value, 1e-12)
+        return (value - self.random_value) / self.gap

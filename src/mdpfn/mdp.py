@@ -68,7 +68,7 @@ class TabularMDP:
         reward_std: ArrayLike | float = 0.0,
     ) -> TabularMDP:
         """The MDP with P as a (S·A, S) sparse matrix and a reward per pair or per stored transition."""
-        p = csr_array(transition, dtype=np.float64)
+        p = csr_array(transition, dtype=np.float64, copy=True)  # nobody changes what was checked
         n_states, n_actions = p.shape[1], whole_number("n_actions", n_actions, low=1)
         _check_transition(p, n_states, n_actions)
         _check_discount(discount)

@@ -129,7 +129,7 @@ class Statistics:
         if not (0 <= state < self.n_states and 0 <= next_state < self.n_states and 0 <= action < self.n_actions):
             raise self._bad_id(state, action, next_state)
         if not (isinstance(reward, Real) and -np.inf < reward < np.inf):
-            raise MdpfnError("reward", repr(reward), "it must be finite", "drop or repair that transition")
+            raise MdpfnError("reward", repr(reward), "it must be a finite number", "drop or repair that transition")
         pair = state * self.n_actions + action
         successors = self._successors.get(pair)
         if successors is None:
@@ -165,6 +165,9 @@ class Statistics:
                 raise MdpfnError(field, f"of length {len(column)}", limit, "give one value per transition")
         if len(s) == 0:
             return
+        if self.n_states**2 * self.n_actions > np.iinfo(np.int64).max:
+            limit = "n_states² · n_actions must stay below 2⁶³"
+            raise MdpfnError("n_states", self.n_states, limit, "number the states that occur from 0 on")
         pair = s * self.n_actions + a
         triple, (count, ended) = _totals(pair * self.n_states + t, np.ones(len(s)), ends.astype(np.float64))
         visited, (sums,) = _totals(pair, r)

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +22,25 @@ from mdpfn.errors import MdpfnError
 TENSORS, DESCRIPTION = "tensors.safetensors", "description.json"
 SEAL = "description.sha256"  # vouches for the description, which vouches for the tensors
 FILES = (TENSORS, DESCRIPTION, SEAL)
-UNFINISHED = ".unfinished-"
+UNFINISHED = ".unfinished-"  # then the name of the bundle, a hyphen and random letters
 
 
 def write_bundle(directory: Path, tensors: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> None:
     """Write tensors and description into `directory`, all or nothing.
 
     Everything is written and synced beside its place and moved there in one rename, so whoever looks finds the
-    whole bundle or none. A bundle that is there already is moved out of the way just before and deleted after;
-    a directory of anything else is left alone.
+    whole bundle or none. A bundle that is there already is moved out of the way just before and deleted after; who
+    is killed in between leaves it where `read_bundle` finds it. A directory with anything else in it is left alone.
     """
-    if directory.is_dir() and any(directory.iterdir()) and not any((directory / name).is_file() for name in FILES):
-        limit = "it holds other files, which would be lost"
+    others = [path.name for path in directory.iterdir() if path.name not in FILES] if directory.is_dir() else []
+    if others:
+        limit = f"it holds other files, such as {others[0]!r}, which would be lost"
         raise MdpfnError("the directory", repr(str(directory)), limit, "choose an empty or a new one")
     data = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
     text = json.dumps({**description, "sha256": _sha256(data)}, indent=2, ensure_ascii=False).encode()
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory.parent))
+        scratch = Path(tempfile.mkdtemp(prefix=f"{UNFINISHED}{directory.name}-", dir=directory.parent))
     except OSError as error:
         raise cannot_write(directory, error) from error
     new, old = scratch / "new", scratch / "old"
@@ -61,6 +63,8 @@ def write_bundle(directory: Path, tensors: Mapping[str, torch.Tensor], descripti
 
 def read_bundle(directory: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Tensors and description of a bundle whose checksums hold."""
+    if not directory.exists():  # it was being replaced when somebody pulled the plug
+        directory = next(directory.parent.glob(f"{UNFINISHED}{escape(directory.name)}-*/old"), directory)
     try:
         data, text, seal = ((directory / name).read_bytes() for name in FILES)
     except OSError as error:
@@ -78,8 +82,11 @@ def read_bundle(directory: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Delete what interrupted writes left behind."""
+    """Delete what interrupted writes left behind, except for what they were about to replace."""
     for scratch in directory.glob(f"{UNFINISHED}*"):
+        replaced = directory / scratch.name.removeprefix(UNFINISHED).rpartition("-")[0]
+        if (scratch / "old").exists() and not replaced.exists():
+            (scratch / "old").rename(replaced)
         shutil.rmtree(scratch, ignore_errors=True)
 
 

@@ -111,7 +111,7 @@ def leaderboard(rows: list[Row]) -> Table:
     note = (
         f"Exact normalized score of the exploiting policy after so many episodes: mean over {scores.n_seeds} seeds, "
         f"clipped to 0..1, mean over {len(scores.environments)} environments; solved: share of environments "
-        f"with at least {SOLVED} after {max(scores.x)}."
+        f"with at least {SOLVED} after {max(scores.x)}.{scores.left_out}"
     )
     return Table("Leaderboard", headers, body, note)
 
@@ -134,6 +134,7 @@ def offline_leaderboard(rows: list[Row]) -> Table:
         f"Exact normalized score of the policy recovered from so many uniform-random transitions: mean over "
         f"{scores.n_seeds} seeds, clipped to 0..1, mean over {len(scores.environments)} environments; c of VI-LCB in "
         "units of the largest reward; best c of each: the best on average over the sizes in each environment."
+        f"{scores.left_out}"
     )
     headers = ["agent", *(str(n) for n in scores.x), "mean"]
     return Table("Offline leaderboard", headers, [_means(agent, agents[agent]) for agent in ranked], note)

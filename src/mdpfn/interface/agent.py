@@ -55,13 +55,13 @@ class Agent:
         if exploration not in (None, *get_args(Exploration)):
             limit = f"it must be one of {', '.join(get_args(Exploration))}"
             raise MdpfnError("exploration", repr(exploration), limit, "leave it out for the one of the weights")
-        if not isinstance(acting_temperature, int | float) or not 0 < acting_temperature < np.inf:
+        if not isinstance(acting_temperature, int | float | np.number) or not 0 < acting_temperature < np.inf:
             limit = "it must be positive and finite"
             raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 0.3")
-        self.model, self.acting_temperature = model, acting_temperature
+        self.model, self.acting_temperature = model, float(acting_temperature)
         self.exploration: Exploration = exploration or model.exploration
         self.limits = Limits.of(model)
-        self._planner = NetworkPlanner(model.network, depth, self.limits)
+        self._planner = NetworkPlanner(model.network, self.limits.checked_depth(depth), self.limits)
         self._context: Context[InContext] | None = None
 
     @classmethod

@@ -45,7 +45,7 @@ def solve(
 
     from mdpfn.checks import whole_number
     from mdpfn.interface.agent import Agent, made_env
-    from mdpfn.interface.comparison import check_names, mean_return, run_baseline
+    from mdpfn.interface.comparison import check_countable, check_names, mean_return, run_baseline
     from mdpfn.interface.discretize import Discretize
     from mdpfn.interface.live import LiveTable
     from mdpfn.interface.online import spaces_of
@@ -62,6 +62,7 @@ def solve(
         return made_env(env) if bins is None else Discretize(made_env(env), bins)
 
     agent.reset(*spaces_of(make()))  # refuses before the table opens
+    check_countable(compare, make())
     with LiveTable(env, episodes) as table:
         name = agent.model.name
         result = agent.solve(make(), episodes, **options, risk=risk, on_episode=partial(table.update, name))

@@ -26,6 +26,14 @@ def check_names(names: Sequence[str]) -> None:
             raise MdpfnError("compare", repr(name), limit, "choose among these")
 
 
+def check_countable(names: Sequence[str], env: Any) -> None:
+    """Refuse agents that need a table with a row per state, where states cannot be counted beforehand."""
+    limits = Limits()
+    if names and codec_of(spaces_of(env)[0], "observation", limits.states).n == 0:
+        limit = f"it needs a finite space of at most {limits.states} states"
+        raise MdpfnError("compare", repr(names[0]), limit, "leave it out, or use fewer bins")
+
+
 def run_baseline(
     name: str, env: Any, episodes: int, *, seed: int, discount: float, on_episode: OnEpisode | None = None
 ) -> Context[Any]:
@@ -34,9 +42,6 @@ def run_baseline(
     limits = Limits()
     states = codec_of(observation_space, "observation", limits.states)
     actions = codec_of(action_space, "action", limits.actions)
-    if states.n == 0:
-        limit = "it needs to know how many states there are"
-        raise MdpfnError("compare", repr(name), limit, "leave it out, or give the environment a finite space")
     learner = AGENTS[name](states.n, actions.n, discount=discount, rng=agent_rng(seed))
     names = Names(observation_space, action_space, states, actions)
     context = Context(names, learner, Options(discount=discount), limits)

@@ -106,6 +106,8 @@ class Context(Generic[L]):
 
     def record(self, transition: Transition, environment: int = 0) -> None:
         """Let the learner observe one transition, and remember how the episode goes."""
+        if isinstance(transition.reward, np.ndarray) and transition.reward.ndim == 0:  # some environments return them
+            transition = transition._replace(reward=transition.reward.item())
         state, _, reward, _, terminated, truncated = transition
         for field_name, flag in (("terminated", terminated), ("truncated", truncated)):
             if flag is not True and flag is not False and not isinstance(flag, np.bool_):

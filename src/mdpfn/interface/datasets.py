@@ -14,6 +14,7 @@ from mdpfn.interface.columns import REQUIRED, ROLES, find_columns
 from mdpfn.interface.csv_file import read_csv
 
 ROWS = 200_000  # in a piece
+WIDTHS = range(len(REQUIRED), len(ROLES) + 1)  # of rows
 KINDS = (
     "arrays (states, actions, rewards, next_states[, terminated[, truncated]]), a list of such tuples, a mapping of "
     "columns, a pandas or polars frame, a .csv or .parquet file, a Minari dataset, or an iterator over any of these"
@@ -49,7 +50,10 @@ def open_source(data: Any, columns: Mapping[str, str] | None = None) -> Source:
         return open_source(tuple(data.T), columns)
     if isinstance(data, list) and data and isinstance(data[0], tuple):
         return Source(_rows(data))
-    if isinstance(data, list | tuple) and len(REQUIRED) <= len(data) <= len(ROLES):
+    if isinstance(data, list) and data and all(isinstance(part, list) and len(part) in WIDTHS for part in data):
+        limit = "these may be rows or columns"
+        raise MdpfnError("transitions", "a list of lists", limit, "make rows tuples, or put columns into a tuple")
+    if isinstance(data, list | tuple) and len(data) in WIDTHS:
         return Source(_slices(dict(zip(ROLES, data, strict=False))))
     raise MdpfnError("transitions", f"of type {type(data).__name__}", f"they must be {KINDS}", "convert them")
 
@@ -105,7 +109,7 @@ def _rows(transitions: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     for start in range(0, len(transitions), ROWS):
         piece = transitions[start : start + ROWS]
         width = len(piece[0])
-        if not len(REQUIRED) <= width <= len(ROLES) or any(len(row) != width for row in piece):
+        if width not in WIDTHS or any(len(row) != width for row in piece):
             limit = f"each must hold {', '.join(REQUIRED)} and perhaps terminated and truncated, all of them alike"
             raise MdpfnError("transitions", f"tuples of {width}", limit, "complete them")
         yield dict(zip(ROLES, (list(column) for column in zip(*piece, strict=True)), strict=False))

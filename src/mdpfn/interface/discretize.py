@@ -56,7 +56,11 @@ class Discretize(gymnasium.Wrapper[Any, Any, Any, Any]):
         if boxes[0]:
             space: Any = env.observation_space
             counts = _bin_counts(bins, int(np.prod(space.shape)))
-            points = self._collected(samples, seed) if isinstance(samples, int) else _checked(samples, len(counts))
+            points = (
+                self._collected(int(samples), seed)
+                if isinstance(samples, int | np.integer)
+                else _checked(samples, len(counts))
+            )
             low, high = space.low.reshape(-1).astype(np.float64), space.high.reshape(-1).astype(np.float64)
             self._edges = [_edges(strategy, n, *column) for n, *column in zip(counts, points.T, low, high, strict=True)]
             self.observation_space = spaces.MultiDiscrete([len(edges) + 1 for edges in self._edges])
@@ -113,7 +117,7 @@ def _edges(strategy: str, n: int, points: Floats, low: float, high: float) -> Fl
 
 
 def _bin_counts(bins: int | Sequence[int], dimensions: int) -> list[int]:
-    counts = [bins] * dimensions if isinstance(bins, int) else list(bins)
+    counts = [bins] * dimensions if isinstance(bins, int | np.integer) else list(bins)
     if len(counts) != dimensions:
         limit = f"the observation has {dimensions} dimensions"
         raise MdpfnError("bins", repr(bins), limit, "give one number, or one for each dimension")

@@ -70,13 +70,14 @@ class Limits:
             text = f"discount is {discount}, but these weights were trained for {known}: {effect}"
             warnings.warn(text, UserWarning, stacklevel=4)
 
-    def check_depth(self, depth: int | None) -> None:
-        """Refuse a depth that is not one or would take forever."""
+    def checked_depth(self, depth: int | None) -> int | None:
+        """The depth, unless it is none or would take forever."""
         if depth is None:
-            return
+            return None
         if isinstance(depth, bool) or not isinstance(depth, Integral) or not 0 <= depth <= self.depth:
             limit = f"it must be a whole number from 0 to {self.depth} (agent.limits)"
             raise MdpfnError("depth", repr(depth), limit, "leave it out for the depth of the weights")
+        return int(depth)
 
 
 def _range(value: Any) -> Any:

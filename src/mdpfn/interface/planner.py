@@ -23,9 +23,6 @@ class NetworkPlanner:
     depth: int | None
     limits: Limits
 
-    def __post_init__(self) -> None:
-        self.limits.check_depth(self.depth)
-
     def __call__(self, statistics: StatisticsBatch, told: Told) -> list[Outlook]:
         """The outlook of the one MDP that these statistics are of."""
         self.limits.check(statistics)

@@ -1,11 +1,11 @@
-"""Everything a training run depends on, as data: two named configurations, or a JSON file."""
+"""Everything a training run depends on, as data: named configurations, or a JSON file."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
@@ -85,34 +85,44 @@ class TrainingConfig:
         return plain
 
 
+_FLAGSHIP = TrainingConfig(
+    network=NetworkConfig(
+        width=64,
+        n_heads=4,
+        depth=2,
+        trained_depth=3,
+        dropout=0.0,
+        inputs="planned",
+        quantiles=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
+        elsewhere=True,
+    ),
+    lives=LifeConfig(slots=512),
+    target_temperature=0.25,
+    steps=40_000,
+    optimizer="muon",
+    learning_rate=2e-3,
+    warmup_steps=300,
+    final_learning_rate=0.02,
+    gradient_clip=1.0,
+    average_decay=0.999,
+    min_depth=1,
+    max_depth=3,
+    validation_mdps=2048,
+    validate_every=500,
+    checkpoint_every=500,
+)
+
 CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
     {
         "paper": TrainingConfig(),
-        "mdpfn-1": TrainingConfig(
-            network=NetworkConfig(
-                width=64,
-                n_heads=4,
-                depth=2,
-                trained_depth=3,
-                dropout=0.0,
-                inputs="planned",
-                quantiles=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
-                elsewhere=True,
-            ),
-            lives=LifeConfig(slots=512),
-            target_temperature=0.25,
-            steps=40_000,
-            optimizer="muon",
-            learning_rate=2e-3,
-            warmup_steps=300,
-            final_learning_rate=0.02,
-            gradient_clip=1.0,
-            average_decay=0.999,
-            min_depth=1,
-            max_depth=3,
-            validation_mdps=2048,
-            validate_every=500,
-            checkpoint_every=500,
+        "mdpfn-1": _FLAGSHIP,
+        # Where mdpfn-1 is trained on, with problems of more actions and longer episodes.
+        "mdpfn-1-continued": replace(
+            _FLAGSHIP,
+            world=WorldConfig(n_actions=(2, 24)),
+            lives=LifeConfig(slots=512, steps=(10, 200)),
+            start_from="mdpfn-1",
+            seed=1,
         ),
         "tiny": TrainingConfig(
             network=NetworkConfig(width=32, n_heads=4, depth=8, dropout=0.0),
