@@ -46,7 +46,7 @@ def _grow_up(rng: np.random.Generator, lives: list[Life], temperature: float) ->
 
 @torch.no_grad()
 def validate_meetings(network: PolicyNetwork, meetings: list[Meeting], objective: ObjectiveConfig) -> dict[str, float]:
-    """Means over all lives: the scores of the policy and of its best actions, losses, coverage of the quantiles."""
+    """Means over all lives: the scores of the policy and of its best actions, losses."""
     was_training = network.training
     network.eval()
     parameter = next(network.parameters())

@@ -97,7 +97,7 @@ class LivedExamples:
         return loss, parts
 
     def validate(self, network: PolicyNetwork) -> Metrics:
-        """Scores, losses and the coverage of quantiles on held-out lives."""
+        """Scores and losses on held-out lives."""
         return validate_meetings(network, self.held_out, self.config.objective)
 
     def finish(self, network: PolicyNetwork) -> None:
