@@ -8,6 +8,7 @@ from the paper, what is known to fail), and the tables that `results/` has for i
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,16 @@ from mdpfn.weights.store import SHIPPED
 OWN_FIELDS = {"format", "network", "sha256", "notes", "results"}  # made anew every time
 
 
-def main(model: Positional[Path], name: Positional[str], notes: Path, results: Path = Path("results")) -> None:
+def main(
+    model: Positional[Path],
+    name: Positional[str],
+    notes: Path,
+    results: Path = Path("results"),
+    depth: int | None = None,
+) -> None:
     source = load_model(model)
+    if depth is not None:  # the one to use by default; the weights run at any, and steps beyond it go less and less far
+        source.network.config = replace(source.network.config, depth=depth, trained_depth=depth)
     card: dict[str, Any] = {key: value for key, value in source.card.items() if key not in OWN_FIELDS}
     card["notes"] = json.loads(notes.read_text(encoding="utf-8"))
     card["results"] = tables_of(name, results)

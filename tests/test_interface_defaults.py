@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -11,6 +12,10 @@ import numpy as np
 import pytest
 
 from mdpfn import Agent, Statistics
+from mdpfn.environments import ENVIRONMENTS
+from mdpfn.exact import Scorer
+from mdpfn.exploration import explore
+from mdpfn.mdp import MDPBatch
 from mdpfn.weights import DEFAULT_WEIGHTS, shipped_models
 
 pytestmark = pytest.mark.skipif(DEFAULT_WEIGHTS not in shipped_models(), reason="no default weights are shipped")
@@ -47,3 +52,30 @@ def test_imports_are_fast_and_need_no_torch() -> None:
     code = "import sys, mdpfn; assert not {'torch', 'numpy', 'gymnasium'} & set(sys.modules); mdpfn.Discretize;"
     code += "assert 'torch' not in sys.modules; mdpfn.Statistics; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["gym-frozen-lake-4x4-slippery", "inventory-12", "river-swim-6"])
+def test_with_much_data_careful_plans_are_good_ones(name: str) -> None:
+    """A thousand visits of every pair leave little to be careful about, and quantiles close in."""
+    mdp = replace(ENVIRONMENTS[name].build(), discount=0.95)
+    score, widths = Scorer(mdp), []
+    for visits in (10.0, 1000.0):
+        z = explore(np.random.default_rng(0), MDPBatch.of([mdp]), np.array([visits]))
+        statistics = Statistics.from_batch(z, [], float(mdp.outcome_reward.min()), float(mdp.outcome_reward.max()))
+        plan = Agent.from_pretrained().plan(statistics, discount=mdp.discount)
+        assert plan.q_quantiles is not None
+        widths.append(float((plan.q_quantiles[..., -1] - plan.q_quantiles[..., 0]).mean()))
+    assert widths[1] < 0.6 * widths[0]
+    for risk in (None, 0.05, 0.5, 0.95):
+        careful = Agent.from_pretrained().plan(statistics, discount=mdp.discount, risk=risk)
+        assert score(careful.greedy) > 0.85
+
+
+def test_the_end_of_a_long_corridor_is_found() -> None:
+    n = 120
+    state = np.arange(n)
+    rewards = np.concatenate([np.zeros(n), state == n - 1])
+    following = np.concatenate([np.maximum(state - 1, 0), np.minimum(state + 1, n - 1)])
+    transitions = (np.tile(state, 2), np.repeat([0, 1], n), rewards, following)
+    walked = Statistics.from_transitions(*(np.tile(column, 10) for column in transitions))
+    assert (Agent.from_pretrained().plan(walked, discount=0.98).greedy == 1).all()

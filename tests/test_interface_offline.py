@@ -10,9 +10,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
+from gymnasium import spaces
 
 from mdpfn import Agent, MdpfnError, Statistics
+from mdpfn.absorbing import with_absorbing
 from mdpfn.interface import csv_file, datasets
 from mdpfn.interface.coverage import CoverageWarning
 from mdpfn.weights import Model
@@ -125,8 +128,7 @@ def test_states_and_actions_may_have_names(
     assert result.columns == dict(zip(ROLES, named, strict=True))
     assert "state = s" in str(result)
     assert agent.predict("cell 0")[0] in moves
-    with pytest.raises(MdpfnError, match="one of"):
-        agent.predict("cel 0")
+    assert agent.predict("cell 99")[0] in moves  # never logged, so unknown
 
 
 def test_columns_may_be_given(columns: dict[str, np.ndarray], expected: Statistics) -> None:
@@ -360,7 +362,7 @@ def test_exploitation_is_greedy_where_something_is_known():
 
 def test_a_state_that_never_appeared_is_like_others_that_are_unknown():
     model = Model("random", random_network(), {"format": 1, "network": {}, "sha256": ""})
-    agent = Agent(model).reset(None, ["x", "y", "z"], seed=0)
+    agent = Agent(model).reset(None, ["z", "y", "x"], seed=0)
     agent.observe("a", "x", 0.0, "b", terminated=False)
     agent.observe("b", "y", 1.0, "c", terminated=False)
     plan = agent.plan()
@@ -384,3 +386,75 @@ def test_rows_and_columns_are_not_confused():
 def test_ids_too_large_to_be_counted():
     with pytest.raises(MdpfnError, match="from 0 on"):
         Statistics.from_transitions([4_000_000_000], [0], [1.0], [0])
+
+
+class TestEndsWithoutANextState:
+    """Logs often have nothing to say about what follows the last step of an episode."""
+
+    def check(self, data: Any, names: list[Any], **options: Any) -> None:
+        agent = tiny_agent().fit(data, **options)
+        z = agent.statistics.batch()
+        assert agent.result.plan.states == names
+        assert z.n_terminated.sum() == 10
+        assert z.n_states[0] == 2
+        assert with_absorbing(z).n_states[0] == 3  # the end is a state of its own
+
+    @pytest.mark.parametrize(("first", "second"), [("0", "1"), ("new", "old")])
+    def test_in_files(self, first, second, tmp_path):
+        path = tmp_path / "data.csv"
+        path.write_text("s,a,r,s2,done\n" + f"{first},0,0,{second},0\n{second},0,1,,1\n" * 10)
+        self.check(path, [0, 1] if first == "0" else [first, second])
+
+    @pytest.mark.parametrize("missing", [None, float("nan")])
+    def test_in_frames(self, missing):
+        rows = {"s": [0, 1] * 10, "a": [0, 0] * 10, "r": [0.0, 1.0] * 10, "done": [False, True] * 10}
+        self.check(pd.DataFrame({**rows, "s2": [1, missing] * 10}), [0, 1])
+        named = {**rows, "s": ["new", "old"] * 10, "s2": ["old", missing] * 10}
+        self.check(pd.DataFrame(named), ["new", "old"])
+
+    def test_elsewhere_it_is_refused(self, tmp_path):
+        path = tmp_path / "data.csv"
+        for names in ("01", "xy"):
+            path.write_text("s,a,r,s2,done\n" + f"{names[0]},0,0,{names[1]},0\n{names[1]},0,1,,0\n" * 10)
+            with pytest.raises(MdpfnError):
+                tiny_agent().fit(path)
+
+
+@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
+@pytest.mark.parametrize(
+    "header", ["State,Action,Reward,NextState", "state|action|reward|Next State", "S;A;R;next-state"]
+)
+def test_columns_are_known_however_they_are_spelled(header, tmp_path):
+    path = tmp_path / "data.csv"
+    delimiter = next(letter for letter in ",|;" if letter in header)
+    path.write_text(header + "\n" + delimiter.join(["0", "1", "0.5", "1"]) + "\n")
+    assert tiny_agent().fit(path).statistics.n_transitions == 1
+
+
+def test_gaps_between_ids_are_pointed_out():
+    with pytest.warns(UserWarning, match="only 3 of them appear"):
+        tiny_agent().fit(([0, 100], [0, 0], [0.0, 1.0], [100, 200]))
+
+
+@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
+@pytest.mark.parametrize(
+    "space", [spaces.Tuple((spaces.Discrete(3), spaces.Discrete(2))), spaces.MultiDiscrete([3, 2])]
+)
+def test_rows_hold_values_of_any_space(space):
+    rows = [((i % 3, i % 2), 0, 1.0, ((i + 1) % 3, (i + 1) % 2)) for i in range(12)]
+    fitted = tiny_agent().fit(rows, observation_space=space, action_space=2)
+    assert contents(fitted.statistics) == contents(
+        tiny_agent()
+        .fit([(2 * s[0] + s[1], a, r, 2 * t[0] + t[1]) for s, a, r, t in rows], observation_space=6, action_space=2)
+        .statistics
+    )
+
+
+@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
+def test_states_that_were_never_logged_are_answered_and_observed():
+    agent = tiny_agent().fit([("a", "go", 0.0, "b"), ("b", "stay", 1.0, "a")])
+    assert agent.predict("c")[0] in ("go", "stay")
+    agent.observe("b", "go", 1.0, "c", terminated=False)
+    assert agent.act("c") in ("go", "stay")
+    with pytest.raises(MdpfnError, match="action"):
+        agent.observe("b", "fly", 1.0, "c", terminated=False)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mdpfn.absorbing import with_absorbing
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
-from mdpfn.estimates import CERTAIN, N_ESTIMATES, estimate
+from mdpfn.estimates import CERTAIN, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, estimate
 from mdpfn.layout import Layout
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.packing import pack
@@ -84,6 +84,21 @@ def outcomes_and_what_was_seen(known: StatisticsBatch, visits: Floats) -> tuple[
     return outcomes, seen
 
 
+def standard_errors(known: StatisticsBatch, visits: Floats, gamma: float, q: Floats, value: Floats) -> Floats:
+    """(S, A) of Q of the certain planner, 0 where nothing was tried."""
+    tried = [(int(s), int(a)) for s, a in zip(*np.nonzero(visits), strict=True)]
+    errors = np.zeros_like(visits)
+    edge = 0
+    for row, (state, action) in enumerate(tried):
+        mine = slice(edge, edge + int(known.n_successors[row]))
+        edge = mine.stop
+        outcomes = np.repeat(gamma * value[known.successor[mine]], known.transition_count[mine].astype(int))
+        unlike = float(np.var([q[pair] for pair in tried]))
+        n = visits[state, action]
+        errors[state, action] = np.sqrt((outcomes.var() * n + unlike) / (n * (n + 1)))
+    return errors
+
+
 def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
     """What a planned network reads of one MDP beside Z, pair by pair, given its Q (S, A, 4) and V (S, 4)."""
     n_states, n_actions, _ = q.shape
@@ -104,19 +119,26 @@ def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats)
     largest = np.zeros(N_ESTIMATES)
     for state, action in zip(*np.nonzero(visits), strict=True):
         largest = np.maximum(largest, value[state] - q[state, action])
-    of_pair, of_row = np.empty((n_states, n_actions, 27)), np.empty((n_states, n_actions, 13))
+    errors = standard_errors(known, visits, gamma, q[..., CERTAIN], value[:, CERTAIN])
+    of_pair, of_row = np.empty((n_states, n_actions, 28)), np.empty((n_states, n_actions, 15))
     of_state = np.empty((n_states, 10))
     for state in range(n_states):
         untried = visits[state] == 0
         of_state[state] = [*np.arcsinh(value[state]), *(1 - gamma) * value[state], untried.mean(), untried.all()]
         for action in range(n_actions):
             mine = q[state, action]
-            of_pair[state, action] = [*outcomes[state, action], *np.arcsinh(mine), *(1 - gamma) * mine, *about_all]
+            read = [*outcomes[state, action], *np.arcsinh(mine), *(1 - gamma) * mine, *about_all]
+            of_pair[state, action] = [*read, np.arcsinh(errors[state, action] / 0.05)]
             if untried[action]:
                 mine = np.minimum(mine, value[state])
             advantage = np.minimum(mine - value[state], 0)
             relative = np.maximum(advantage / np.maximum(largest, 1e-6), -2)
-            of_row[state, action] = [*np.arcsinh(mine), *np.arcsinh(advantage / 0.05), *relative, untried[action]]
+            about = [*np.arcsinh(mine), *np.arcsinh(advantage / 0.05), *relative, untried[action]]
+            typical = np.mean(errors[state][~untried] ** 2) if not untried.all() else 0.0
+            deviation = np.sqrt(errors[state, action] ** 2 + typical + 1e-12)
+            in_errors = 0.0 if untried[action] else np.arcsinh(advantage[CERTAIN] / deviation)
+            gap = max(float(np.arcsinh(mine[OPTIMISTIC]) - np.arcsinh(mine[PESSIMISTIC])), 0.0)
+            of_row[state, action] = [*about, in_errors, gap / (gap + 0.5)]
     return of_pair, of_state, of_row
 
 
@@ -135,6 +157,7 @@ def oracle(z: StatisticsBatch, told: Told, estimates: tuple[Floats, Floats], dep
     with torch.no_grad():
         out = naive_outputs(random_network(), *padded, depth, plans=tuple(plans), goes_on=goes_on).numpy()
     out = out[0, : int(z.n_states[0]), :n_actions]
+    of_row = plans[2][0, : int(z.n_states[0]), :n_actions].numpy()
     middle, values = LEVELS.index(0.5), out[..., 1:]
     quantiles = np.empty_like(values)
     quantiles[..., middle] = values[..., middle]
@@ -143,7 +166,7 @@ def oracle(z: StatisticsBatch, told: Told, estimates: tuple[Floats, Floats], dep
         quantiles[..., i] = quantiles[..., i - 1] + step[..., i]
     for i in range(middle - 1, -1, -1):
         quantiles[..., i] = quantiles[..., i + 1] - step[..., i]
-    return out[..., 0], quantiles
+    return out[..., 0], of_row[..., :1] + of_row[..., -1:] * quantiles
 
 
 def asinh_quantiles(quantiles: Floats | None, z: StatisticsBatch) -> Floats:
@@ -292,7 +315,29 @@ def test_quantiles_rise(problem: Problem) -> None:
     for network in (random_network(), planned_model().network):
         quantiles = outlooks(network, *problem)[0].q_quantiles
         assert quantiles.shape == (*outlooks(network, *problem)[0].policy_logits.shape, len(LEVELS))
-        assert (np.diff(quantiles, axis=2) > 0).all()
+        step = np.diff(quantiles, axis=2)
+        assert (step >= 0).all()
+        z = problem[0]
+        terminal = np.zeros(int(z.n_states[0]), dtype=bool)
+        terminal[z.successor[z.n_terminated > 0]] = True
+        terminal[z.pair // z.n_actions[0]] = False  # others went on from there
+        assert (step[~terminal] > 0).all()
+        assert (quantiles[terminal] == 0).all()  # nothing follows, and that is known
+
+
+def test_with_much_data_nothing_is_left_in_doubt() -> None:
+    """Whatever a network makes of it, quantiles close in on the value of the empirical model."""
+    widths = []
+    for n in (1, 100, 10_000, 1_000_000):
+        counts = n * np.array([[[1, 2], [3, 0]], [[0, 1], [2, 2]]])
+        history = Statistics.from_counts(counts, counts.sum(-1) * np.array([[1.0, 0.2], [0.0, -1.0]]))
+        known = history.batch()
+        certain = estimate(known, Told.of(0.9), Layout.of(known)).q_table(known, CERTAIN).reshape(2, 2)
+        quantiles = outlooks(random_network(), known, Told.of(0.9))[0].q_quantiles
+        assert quantiles is not None
+        widths.append(np.abs(quantiles - certain[..., None]).max())
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 0.02 * widths[0]
 
 
 def test_tokens_grow_with_observed_transitions_only() -> None:

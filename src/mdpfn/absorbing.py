@@ -65,6 +65,8 @@ def _terminations_apart(z: StatisticsBatch) -> tuple[Ints, _Observed]:
     left = np.zeros(start[-1], dtype=bool)
     left[start[z.pair_mdp] + z.pair // z.n_actions[z.pair_mdp]] = True
     apart = left[start[mdp] + z.successor] & (z.n_terminated > 0)
+    if not apart.any():
+        return z.n_states, _Observed(row, z.successor, z.transition_count, z.n_terminated)
 
     went_on = np.where(apart, z.transition_count - z.n_terminated, z.transition_count)
     kept = went_on > 0

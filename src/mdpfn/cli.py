@@ -12,6 +12,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 from mdpfn.errors import MdpfnError
+from mdpfn.version import __version__
 
 RESULTS = Path("results")
 PAGES = (Path("README.md"), Path("docs/models/mdpfn-1.md"), Path("docs/models/paper.md"))
@@ -155,6 +156,9 @@ def main() -> None:
         "prior": prior,
         "info": info,
     }
+    if sys.argv[1:] == ["--version"]:
+        print(f"mdpfn {__version__}")
+        return
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")
     except MdpfnError as error:

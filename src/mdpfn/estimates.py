@@ -132,26 +132,26 @@ def _policy_iteration(
 ) -> None:
     """Write V and Q of these MDPs, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
     table = _Table.of(z, layout, model, mdps)
-    n_mdps, n, _, _ = table.transition.shape
-    index_m, _, index_s = np.ogrid[:n_mdps, : value.shape[1], :n]
+    n_mdps, n_planners, n, _ = table.reward.shape
+    mdp, planner, state = np.arange(n_mdps)[:, None, None], np.arange(n_planners)[:, None], np.arange(n)
     q = table.reward
     for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
         q = table.backup(q.max(axis=3))
-    policy = q.argmax(axis=3)[..., None]
+    policy = q.argmax(axis=3)
     for number in range(MAX_IMPROVEMENTS):
         if number == PATIENCE:  # an improvement carries values by one state, as a sweep does, which is cheaper
             for _ in range(n):
                 q = table.backup(q.max(axis=3))
-            policy = q.argmax(axis=3)[..., None]
-        chosen = table.transition[index_m, index_s, policy[..., 0]]  # (MDP, planner, state, state)
-        chosen *= np.take_along_axis(table.discount, policy, axis=3)
-        v = np.linalg.solve(np.eye(n) - chosen, np.take_along_axis(table.reward, policy, axis=3))[..., 0]
+            policy = q.argmax(axis=3)
+        chosen = table.transition[mdp, state, policy]  # (MDP, planner, state, state)
+        chosen *= table.discount[mdp, planner, state, policy][..., None]
+        v = np.linalg.solve(np.eye(n) - chosen, table.reward[mdp, planner, state, policy][..., None])[..., 0]
         q = table.backup(v)
-        held = np.take_along_axis(q, policy, axis=3)
-        better = q.max(axis=3, keepdims=True) > held + IMPROVEMENT * (1 + np.abs(held))
+        held = q[mdp, planner, state, policy]
+        better = q.max(axis=3) > held + IMPROVEMENT * (1 + np.abs(held))
         if not better.any():
             break
-        policy = np.where(better, q.argmax(axis=3)[..., None], policy)
+        policy = np.where(better, q.argmax(axis=3), policy)
     value[table.token] = v[table.token_mdp, :, table.token_place]
     q_visited[table.pair] = q[table.pair_place]
 

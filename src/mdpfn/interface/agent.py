@@ -239,7 +239,7 @@ class Agent:
         holds: a low one shuns what is uncertain, a high one seeks it. `discount` and `reward_range` belong to
         `statistics`; for everything observed so far they are those of `reset`.
         """
-        planner = self._planner if depth is None else replace(self._planner, depth=depth)
+        planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
         if statistics is not None:
             if not isinstance(statistics, Statistics):
                 limit = "it must be mdpfn.Statistics"

@@ -157,7 +157,9 @@ class ProductCodec(Codec):
         return self.join([part.batch(list(column)) for part, column in zip(self.parts, columns, strict=True)])
 
     def encode_many(self, values: Any) -> Ints:
-        """(k,) mixed-radix numbers."""
+        """(k,) mixed-radix numbers; of a list, value by value."""
+        if isinstance(values, list):
+            return np.fromiter(map(self.encode, values), np.int64)
         numbers: Ints | int = 0
         for part, piece in self._pieces(values):
             numbers = numbers * part.n + part.encode_many(piece)

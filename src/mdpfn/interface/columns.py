@@ -30,7 +30,7 @@ DONE = ("done", "dones")  # the old name for the end of an episode, whatever end
 class NamedColumn:
     """A column of names, of which each is spelled out once."""
 
-    numbers: Ints  # (k,) the number of the name in each row
+    numbers: Ints  # (k,) the number of the name in each row; −1 where it is missing
     names: list[str]  # by number; more may come with later rows
 
 
@@ -46,7 +46,8 @@ def find_columns(available: Iterable[str], given: Mapping[str, str] | None) -> d
             raise MdpfnError("columns", f"{name!r} for {role}", limit, "name a column that exists")
     taken = set(found.values())
     for role in ROLES:
-        known = [name for name in names if str(name).strip().lower() in NAMES[role] and name not in taken]
+        usual = {_bare(name) for name in NAMES[role]}
+        known = [name for name in names if _bare(name) in usual and name not in taken]
         if role in found or not known:
             continue
         if len(known) > 1:
@@ -56,13 +57,16 @@ def find_columns(available: Iterable[str], given: Mapping[str, str] | None) -> d
     missing = [role for role in REQUIRED if role not in found]
     if missing:
         limit = f"the data has {', '.join(map(str, names)) or 'none'}"
-        remedy = "name them: columns={'state': …, 'action': …, 'reward': …, 'next_state': …}"
-        if missing == ["next_state"]:
-            remedy = "give the next state of every transition; the end of an episode does not tell it"
+        remedy = f"name what is missing: columns={{'{missing[0]}': …}}, or --columns {missing[0]}=… in a terminal"
         raise MdpfnError("columns", f"without {' and '.join(missing)}", limit, remedy)
     return {role: found[role] for role in ROLES if role in found}
 
 
+def _bare(name: object) -> str:
+    """A name without what people spell differently: capitals, spaces, hyphens, underscores."""
+    return "".join(letter for letter in str(name).lower() if letter.isalnum() or letter == "'")
+
+
 def done_means_both(columns: Mapping[str, str]) -> bool:
     """Whether the column of terminations also marks truncations, so that those have to be taken out of it."""
-    return "truncated" in columns and str(columns.get("terminated", "")).strip().lower() in DONE
+    return "truncated" in columns and _bare(columns.get("terminated", "")) in DONE

@@ -61,7 +61,7 @@ def solve(
     def make() -> Any:
         return made_env(env) if bins is None else Discretize(made_env(env), bins)
 
-    agent.reset(*spaces_of(make()))  # refuses before the table opens
+    agent.reset(*spaces_of(make()), discount=discount, risk=risk)  # refuses before the table opens
     check_countable(compare, make())
     with LiveTable(env, episodes) as table:
         name = agent.model.name

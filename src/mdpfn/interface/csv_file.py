@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Ints
+from mdpfn.arrays import Bools
 from mdpfn.errors import MdpfnError
 from mdpfn.interface.columns import OPTIONAL, NamedColumn, find_columns
 
@@ -22,23 +22,25 @@ ROWS = 20_000  # in a piece, which then fits into the cache of a core
 SNIFFED_ROWS = 1_000  # from which the types of columns are told
 LONGEST_FLAG = 8  # characters; longer ones are cut, and no flag when cut either
 SPELLINGS = (("True", "False"), ("1", "0"), ("true", "false"))  # the most common ones, which are read at once
-TRUE, FALSE = ("true", "t", "yes", "1", "1.0"), ("false", "f", "no", "0", "0.0", "")
+TRUE, FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0", "")
 
 
 def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str], Iterator[dict[str, Any]]]:
     """role -> column name, and the rows piece by piece as role -> values.
 
-    The first line names the columns; they are separated by commas, semicolons or tabs. States and actions are
-    whole numbers if the first rows hold nothing else, otherwise names.
+    The first line names the columns; they are separated by commas, semicolons, tabs or bars. States and actions are
+    whole numbers if the first rows hold nothing else, otherwise names. The next state may be empty.
     """
     try:
         with _opened(path) as file:
             header = file.readline().rstrip("\r\n")
             head = list(islice(file, SNIFFED_ROWS))
+    except FileNotFoundError:
+        raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path") from None
     except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         limit = f"it could not be read as text ({error})"
         raise MdpfnError("the file", repr(str(path)), limit, "check the path and the encoding") from None
-    delimiter = max(",;\t", key=header.count)
+    delimiter = max(",;\t|", key=header.count)
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
     if len(set(names)) < len(names):
         raise MdpfnError("the header", repr(header[:80]), "every column needs a name of its own", "rename them")
@@ -47,7 +49,9 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
     places = {role: names.index(name) for role, name in columns.items()}
     samples = {role: [row[place] for row in sample if place < len(row)] for role, place in places.items()}
     samples["state"] = samples["next_state"] = samples["state"] + samples["next_state"]  # these are of one kind
-    kinds = {role: _kind(role, values) for role, values in samples.items()}
+    kinds = {role: _kind(role, [value for value in values if value.strip()]) for role, values in samples.items()}
+    if kinds["next_state"] == "i8" and not all(map(str.strip, samples["next_state"])):
+        kinds["next_state"] = "f8"  # in which a missing number is NaN
     states, actions = _Numbers(), _Numbers()
     names_of = {"state": states, "action": actions, "next_state": states}
     names_of = {role: numbers for role, numbers in names_of.items() if kinds[role] == NAME}
@@ -61,13 +65,14 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
                     lines = list(islice(file, ROWS))
                     table = _parsed(lines, kinds, places, names_of, delimiter)
                 except (ValueError, IndexError, OSError, EOFError, zlib.error) as error:
-                    limit = f"every column needs one type throughout ({error}, counted from line {n_read + 1})"
+                    comma = ", and numbers a decimal point" if delimiter == ";" else ""
+                    limit = f"every column needs one type throughout{comma} ({error}, counted from line {n_read + 1})"
                     raise MdpfnError("the file", repr(str(path)), limit, "repair or drop that row") from None
                 if not lines:
                     return
                 n_read += len(lines)
                 piece = {role: _truths(table[role]) if role in OPTIONAL else table[role] for role in kinds}
-                yield piece | {role: _named(role, table[role], numbers.names) for role, numbers in names_of.items()}
+                yield piece | {role: NamedColumn(table[role], numbers.names) for role, numbers in names_of.items()}
 
     return columns, pieces()
 
@@ -79,7 +84,9 @@ def _parsed(
     types = list(kinds.items())
     if not any(map(str.strip, lines)):
         return np.zeros(0, types)
-    numbers: dict[int | str, Callable[[str], int]] = {places[role]: names[role].__getitem__ for role in names}
+    numbers: dict[int | str, Callable[[str], float]] = {places[role]: names[role].__getitem__ for role in names}
+    if kinds["next_state"] == "f8":
+        numbers[places["next_state"]] = lambda text: float(text) if text.strip() else np.nan
     return np.loadtxt(
         lines,
         types,
@@ -106,13 +113,6 @@ class _Numbers(dict[str, int]):
             self.names.append(name)
         self[text] = number = self[name]
         return number
-
-
-def _named(role: str, numbers: Ints, names: list[str]) -> NamedColumn:
-    """A column of names, none of which may be missing."""
-    if (numbers < 0).any():
-        raise MdpfnError(f"a {role}", "empty", "every row needs one", "drop or repair that row")
-    return NamedColumn(numbers, names)
 
 
 def _kind(role: str, sample: list[str]) -> str:

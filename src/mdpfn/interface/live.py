@@ -47,9 +47,10 @@ class LiveTable:
 
     def _table(self) -> Table:
         table = Table(
-            title=self.title, caption=f"returns: mean of {SMOOTHING} episodes now and over time, final policy"
+            title=self.title,
+            caption=f"returns: mean of {SMOOTHING} episodes now and over time, while exploring; of the final policy",
         )
-        for column in ("agent", "episode", "return", "final", "time"):
+        for column in ("agent", "episode", "exploring", "final", "time"):
             table.add_column(column, justify="left" if column == "agent" else "right", no_wrap=True)
         table.add_column(f"episodes 1 to {self.episodes}", width=CURVE_WIDTH)
         curves = {name: moving_average(np.array(h.returns)) for name, h in self._histories.items() if h.returns}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,7 @@ from mdpfn.interface.limits import Limits
 from mdpfn.interface.spaces import codec_of
 from mdpfn.statistics import Statistics
 
+SPARSE = 3  # times as many ids as states that appear: hardly what was meant
 SHUFFLED = 0.25  # share of rows that do not go on where the last one ended, from which on order tells nothing
 
 
@@ -66,7 +68,7 @@ class Ids:
         """The space and the codec of everything that appeared."""
         if self.codec is None:
             return self.n, DiscreteCodec(self.n, 0, self.field)
-        if self.space is None and isinstance(self.codec, LabelCodec):
+        if self.space is None and isinstance(self.codec, LabelCodec) and self.field == "action":
             return self.codec.labels, LabelCodec(self.codec.labels, self.field, growing=False)
         return self.space, self.codec
 
@@ -91,7 +93,19 @@ class Tally:
             self._add(piece)
         if self.statistics.n_transitions == 0:
             raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
+        self._warn_of_gaps()
         return self.statistics
+
+    def _warn_of_gaps(self) -> None:
+        """Numbers are ids: those that never appear are states too, of which nothing is known."""
+        z = self.statistics.batch()
+        n_seen, n_states = len(np.union1d(z.pair // z.n_actions[0], z.successor)), int(z.n_states[0])
+        if self.states.codec is None and n_states > SPARSE * n_seen:
+            text = (
+                f"states run from 0 to {n_states - 1}, but only {n_seen} of them appear, and the others count as "
+                "unknown: make them text, which is taken for names, or list them: observation_space=[…]"
+            )
+            warnings.warn(text, UserWarning, stacklevel=4)
 
     def names(self) -> Names:
         """What the states and actions are called that appeared."""
@@ -108,14 +122,15 @@ class Tally:
             types = f"of type {_type(piece['next_state'])} where state is of type {_type(piece['state'])}"
             limit = "both must be numbers or both names, or they would never be the same"
             raise MdpfnError("next_state", types, limit, "convert one of them")
-        state = self.states(piece["state"])
-        next_state = self.states(piece["next_state"])
-        action = self.actions(piece["action"])
+        state = self.states(_complete(piece, "state"))
+        action = self.actions(_complete(piece, "action"))
         reward = finite_floats("reward", _plain(piece["reward"]))
         terminated = _flags(piece, "terminated", len(state))
         truncated = _flags(piece, "truncated", len(state))
         if self.source.columns is not None and done_means_both(self.source.columns):
             terminated = terminated & ~truncated
+        ends = _with_ends(piece["next_state"], piece["state"], terminated)
+        next_state = self.states(_complete({"next_state": ends}, "next_state"))
         self._make_room()
         self.statistics.add_transitions(state, action, reward, next_state, terminated)
         self._note_starts(state, next_state, terminated | truncated)
@@ -139,6 +154,33 @@ class Tally:
         starts, count = np.unique(state[was_over | breaks], return_counts=True)
         self.start_states.update(dict(zip(starts.tolist(), count.tolist(), strict=True)))
         self._last = int(next_state[-1]), bool(ended[-1])
+
+
+def _complete(piece: Mapping[str, Any], role: str) -> Any:
+    """The values of a role, among which no name may be missing."""
+    values = piece[role]
+    if isinstance(values, NamedColumn) and (values.numbers < 0).any():
+        raise MdpfnError(f"a {role}", "empty", "every row needs one", "drop or repair that row")
+    return values
+
+
+def _with_ends(next_states: Any, states: Any, terminated: Bools) -> Any:
+    """Next states, of which those may be missing that nothing follows: there, the state itself stands for the end.
+
+    Statistics tell such an end from a state in which others went on.
+    """
+    if isinstance(next_states, NamedColumn):
+        missing = terminated & (next_states.numbers < 0)
+        return NamedColumn(np.where(missing, states.numbers, next_states.numbers), next_states.names)
+    if not isinstance(next_states, np.ndarray) or next_states.ndim != 1 or next_states.dtype.kind not in "fO":
+        return next_states
+    last = np.flatnonzero(terminated)
+    ends = last[[is_missing(value) for value in next_states[last]]] if len(last) else last
+    if len(ends) == 0:
+        return next_states
+    filled = next_states.copy()
+    filled[ends] = np.asarray(states)[ends]
+    return filled
 
 
 def _type(values: Any) -> str:

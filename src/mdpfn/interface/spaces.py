@@ -50,7 +50,8 @@ def _finite(space: Any, field: str) -> Codec | None:
         case spaces.Text():
             return None
     limit = "it must be finite (Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict of those)"
-    raise MdpfnError(f"the {field} space", space, limit, "use mdpfn.Discretize, or --bins in a terminal")
+    remedy = "use mdpfn.Discretize (of a Dict or Tuple, after gymnasium's FlattenObservation), or --bins in a terminal"
+    raise MdpfnError(f"the {field} space", space, limit, remedy)
 
 
 def _product(

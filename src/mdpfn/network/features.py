@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, sums_by
-from mdpfn.estimates import N_ESTIMATES, Estimates
+from mdpfn.estimates import CERTAIN, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, Estimates
 from mdpfn.layout import Layout
 from mdpfn.statistics import StatisticsBatch
 from mdpfn.told import Told
@@ -22,11 +22,14 @@ Inputs: TypeAlias = Literal["plain", "planned"]
 N_OUTCOMES = 3  # numbers about where a pair leads
 N_KNOWN = 16  # numbers about a whole problem
 PLAIN = (2, 0, 0)  # how many features a pair, a state and a row of the readout have in the paper …
-PLANNED = (2 + N_OUTCOMES + 2 * N_ESTIMATES + N_KNOWN, 2 * N_ESTIMATES + 2, 3 * N_ESTIMATES + 1)  # … and with plans
-VALUE_SKIP = 0  # the row feature that is the certainty-equivalent value …
-# … and those that are its advantages or say that a pair was never tried, with the logit they make.
+PLANNED = (3 + N_OUTCOMES + 2 * N_ESTIMATES + N_KNOWN, 2 * N_ESTIMATES + 2, 3 * N_ESTIMATES + 3)  # … and with plans
+CERTAIN_VALUE = CERTAIN  # the row feature that is the certainty-equivalent value …
+DOUBT = -1  # … and how little it is to be trusted.
+# Those that are its advantages or say that a pair was never tried, with the logit they make.
 POLICY_SKIP = {N_ESTIMATES: 1.0, 2 * N_ESTIMATES: 2.0, 3 * N_ESTIMATES: -4.0}
 ADVANTAGE_UNIT = 0.05  # of the reward scale: below it advantages are told apart linearly, above it by orders
+SMALLEST_ERROR = 1e-6  # of the reward scale; less is rounding
+DOUBT_UNIT = 0.5  # of asinh Q: optimists and pessimists that are further apart leave much in doubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,7 @@ def planned_features(z: StatisticsBatch, layout: Layout, told: Told, estimates: 
     blank = np.arange(len(z))
     pair_mdp = np.concatenate([z.pair_mdp, blank])
     q = np.concatenate([estimates.q, estimates.blank_q])
+    error = _standard_errors(z, layout, told, estimates)
     pair = np.concatenate(
         [
             plain_features(z, layout).pair,
@@ -64,6 +68,7 @@ def planned_features(z: StatisticsBatch, layout: Layout, told: Told, estimates: 
             np.arcsinh(q),
             shrink[pair_mdp] * q,
             known[pair_mdp],
+            np.append(np.arcsinh(error / ADVANTAGE_UNIT), np.zeros(len(z)))[:, None],
         ],
         axis=1,
     )
@@ -74,11 +79,30 @@ def planned_features(z: StatisticsBatch, layout: Layout, told: Told, estimates: 
     open_actions = layout.n_blank_actions / z.n_actions[mdp]
     value = estimates.value
     state = np.concatenate([np.arcsinh(value), shrink[mdp] * value, open_actions[:, None], is_blank[:, None]], axis=1)
-    return Features(pair, state, _row_features(z, layout, estimates))
+    return Features(pair, state, _row_features(z, layout, estimates, error))
 
 
-def _row_features(z: StatisticsBatch, layout: Layout, estimates: Estimates) -> Floats:
-    """asinh Q, asinh of the advantage, the advantage as a part of the largest one of its MDP, whether it is blank."""
+def _standard_errors(z: StatisticsBatch, layout: Layout, told: Told, estimates: Estimates) -> Floats:
+    """(visited,) how far chance may have moved Q of the certain planner by where this pair happened to lead.
+
+    Beside what was seen, one outcome counts that is as far off as those of other pairs are: few visits prove little.
+    """
+    row, n, n_mdps = z.transition_row, len(z.pair), len(z)
+    future = told.discount[z.pair_mdp[row]] * estimates.value[layout.successor, CERTAIN]
+    mean = sums_by(row, z.successor_probs * future, n)
+    variance = sums_by(row, z.successor_probs * (future - mean[row]) ** 2, n)
+    q, n_pairs = estimates.q[:, CERTAIN], np.maximum(np.bincount(z.pair_mdp, minlength=n_mdps), 1)
+    centre = sums_by(z.pair_mdp, q, n_mdps) / n_pairs
+    elsewhere = sums_by(z.pair_mdp, (q - centre[z.pair_mdp]) ** 2, n_mdps) / n_pairs
+    visits = z.n_visits
+    error: Floats = np.sqrt((visits * variance + elsewhere[z.pair_mdp]) / (visits * (visits + 1)))
+    return error
+
+
+def _row_features(z: StatisticsBatch, layout: Layout, estimates: Estimates, error: Floats) -> Floats:
+    """asinh Q, asinh of the advantage, the advantage as a part of the largest one of its MDP, whether it is blank,
+    asinh of the certain advantage in standard errors, and how far the optimistic plan is from the pessimistic one.
+    """
     n_visited = len(z.pair)
     state = np.concatenate([layout.visited_state, np.arange(len(layout.state_mdp))])
     mdp, value = layout.state_mdp[state], estimates.value[state]
@@ -88,7 +112,22 @@ def _row_features(z: StatisticsBatch, layout: Layout, estimates: Estimates) -> F
     np.maximum.at(largest, mdp[:n_visited], -advantage[:n_visited])
     relative = np.maximum(advantage / np.maximum(largest[mdp], 1e-6), -2.0)
     blank = np.arange(len(state)) >= n_visited
-    return np.concatenate([np.arcsinh(q), np.arcsinh(advantage / ADVANTAGE_UNIT), relative, blank[:, None]], axis=1)
+    n_tried = np.bincount(layout.visited_state, minlength=len(value))
+    usual = sums_by(layout.visited_state, error**2, len(value)) / np.maximum(n_tried, 1)
+    deviation = np.sqrt(error**2 + usual[layout.visited_state] + SMALLEST_ERROR**2)
+    in_errors = np.zeros(len(state))
+    in_errors[:n_visited] = np.arcsinh(advantage[:n_visited, CERTAIN] / deviation)
+    asinh_q = np.arcsinh(q)
+    gap = np.maximum(asinh_q[:, OPTIMISTIC] - asinh_q[:, PESSIMISTIC], 0.0)
+    return np.concatenate(
+        [
+            asinh_q,
+            np.arcsinh(advantage / ADVANTAGE_UNIT),
+            relative,
+            np.stack([blank, in_errors, gap / (gap + DOUBT_UNIT)], axis=1),
+        ],
+        axis=1,
+    )
 
 
 def _outcomes(z: StatisticsBatch) -> Floats:

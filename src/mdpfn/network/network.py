@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mdpfn.checks import check_types, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.network.attention import successor_attention
-from mdpfn.network.features import PLAIN, PLANNED, POLICY_SKIP, VALUE_SKIP, Inputs
+from mdpfn.network.features import CERTAIN_VALUE, DOUBT, PLAIN, PLANNED, POLICY_SKIP, Inputs
 from mdpfn.network.packing import Tokens
 
 Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -102,8 +102,6 @@ class FollowedPlans(nn.Module):
         with torch.no_grad():
             for feature, logit in POLICY_SKIP.items():
                 self.always.weight[0, feature] = logit
-            if config.quantiles:
-                self.always.weight[1 + config.quantiles.index(0.5), VALUE_SKIP] = 1.0
 
     def forward(self, plans: Tensor, trust: Tensor) -> Tensor:
         """(…, outputs) policy and quantiles of plans (…, features), given the trust in them (…, features)."""
@@ -242,19 +240,24 @@ class PolicyNetwork(nn.Module):
             out = out + self.plans(tokens.row_features, trust)
         policy, values = torch.split(out, [1, len(self.config.quantiles)], dim=1)
         logits = policy.squeeze(1).index_select(0, tokens.logit_row)
+        if self.config.quantiles:
+            values = self.quantiles(values, tokens.row_features)
         return Answer(
             logits if self.elsewhere is None else logits + self.elsewhere(pairs, tokens),
-            self.in_order(values).index_select(0, tokens.logit_row),
+            values.index_select(0, tokens.logit_row),
         )
 
-    def in_order(self, values: Tensor) -> Tensor:
-        """Quantiles that rise: the median as it is, the others by positive steps away from it."""
-        if not self.config.quantiles:
-            return values
+    def quantiles(self, values: Tensor, row_features: Tensor) -> Tensor:
+        """(rows, levels) in rising order: away from the certain value, as far as it is in doubt.
+
+        The median by its output, the others from there by positive steps. With much data nothing is left in doubt.
+        """
+        certain, doubt = row_features[:, CERTAIN_VALUE, None], row_features[:, DOUBT, None]
         middle = self.config.quantiles.index(0.5)
         median, step = values[:, middle : middle + 1], F.softplus(values)
         below = median - step[:, :middle].flip(1).cumsum(1).flip(1)
-        return torch.cat([below, median, median + step[:, middle + 1 :].cumsum(1)], dim=1)
+        offset = torch.cat([below, median, median + step[:, middle + 1 :].cumsum(1)], dim=1)
+        return torch.addcmul(certain, doubt, offset)
 
 
 def mean_over_actions(pairs: Tensor, tokens: Tokens) -> Tensor:

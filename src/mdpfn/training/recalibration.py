@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mdpfn.network.features import CERTAIN_VALUE, DOUBT
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.training.pool import Meeting
 
@@ -23,28 +24,32 @@ def recalibrate(network: PolicyNetwork, meetings: Sequence[Meeting]) -> None:
     """Move the biases of the quantiles, from the median outwards; every life has the same weight."""
     levels = network.config.quantiles
     middle = levels.index(0.5)
-    raw, truth, weight = (torch.cat(parts) for parts in zip(*(_outputs(network, m) for m in meetings), strict=True))
+    raw, rows, truth, weight = (
+        torch.cat(parts) for parts in zip(*(_outputs(network, m) for m in meetings), strict=True)
+    )
     weight /= weight.sum()
     shift = torch.zeros(len(levels), dtype=torch.float64)
     for i in [*range(middle, len(levels)), *range(middle - 1, -1, -1)]:
         low, high = -LARGEST_SHIFT, LARGEST_SHIFT
         for _ in range(HALVINGS):
             shift[i] = (low + high) / 2
-            covered = float(weight @ (truth <= network.in_order(raw + shift)[:, i]).double())
+            covered = float(weight @ (truth <= network.quantiles(raw + shift, rows)[:, i]).double())
             rises = i >= middle  # below the median, larger outputs are larger steps down
             low, high = (float(shift[i]), high) if (covered < levels[i]) == rises else (low, float(shift[i]))
     network.head.out.bias[1:] += shift.to(network.head.out.bias)
 
 
-def _outputs(network: PolicyNetwork, meeting: Meeting) -> tuple[Tensor, Tensor, Tensor]:
-    """What the head says before it is put in order, the truth, and the weight of every pair that counts."""
+def _outputs(network: PolicyNetwork, meeting: Meeting) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What the head says before it is put in order, what it reads, the truth, and the weight of every pair."""
     parameter = next(network.parameters())
     quantiles = network(meeting.tokens.to(parameter.dtype, parameter.device)).q_quantiles.double().cpu()
-    step = torch.diff(quantiles, dim=1).clamp_min(1e-12)
+    rows = meeting.tokens.row_features[meeting.tokens.logit_row]
+    offset = (quantiles - rows[:, CERTAIN_VALUE, None]) / rows[:, DOUBT, None].clamp_min(1e-6)
+    step = torch.diff(offset, dim=1).clamp_min(1e-12)
     undone = step + torch.log(-torch.expm1(-step))  # of softplus
     middle = network.config.quantiles.index(0.5)
-    raw = torch.cat([undone[:, :middle], quantiles[:, middle : middle + 1], undone[:, middle:]], dim=1)
+    raw = torch.cat([undone[:, :middle], offset[:, middle : middle + 1], undone[:, middle:]], dim=1)
     owner = meeting.crowd.batch.pair_mdp
     n_open = np.bincount(owner, weights=meeting.open)
     weight = meeting.open / np.maximum(n_open, 1)[owner]
-    return raw, torch.from_numpy(meeting.scaled_q), torch.from_numpy(weight)
+    return raw, rows, torch.from_numpy(meeting.scaled_q), torch.from_numpy(weight)
