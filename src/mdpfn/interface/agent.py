@@ -235,9 +235,9 @@ class Agent:
     ) -> Plan:
         """A policy for every state, by everything observed so far or by the given `statistics`.
 
-        With `risk` its best actions are those with the best quantile of Q* at that level, which `plan.q_quantiles`
-        holds: a low one shuns what is uncertain, a high one seeks it. `discount` and `reward_range` belong to
-        `statistics`; for everything observed so far they are those of `reset`.
+        With `risk` its best actions are, of those that the policy hardly tells apart, the ones with the best quantile
+        of Q* at that level, which `plan.q_quantiles` holds: a low one shuns what is uncertain, a high one seeks it.
+        `discount` and `reward_range` belong to `statistics`; for everything observed so far they are those of `reset`.
         """
         planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
         if statistics is not None:

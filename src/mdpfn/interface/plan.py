@@ -19,6 +19,8 @@ from mdpfn.outlook import Outlook
 from mdpfn.statistics import Statistics, StatisticsBatch
 from mdpfn.told import Told
 
+PLAUSIBLE = 1.0  # logits below the best one, and an action may still be chosen for its quantiles
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -42,11 +44,13 @@ class Plan:
     def greedy(self) -> Ints:
         """(S,) the column of the best action of each state; the first one where several are equally good.
 
-        With a `risk` the best action is the one with the best such quantile of Q*, by the policy where these are equal.
+        With a `risk` it is the one with the best such quantile of Q* among those that the policy hardly tells apart,
+        by the policy where these are equal: quantiles err by more than actions differ that are clearly better or worse.
         """
         if self.risk is None:
             return best_actions(self.policy_logits)
-        q = self.q_at(self.risk)
+        plausible = self.policy_logits >= self.policy_logits.max(axis=1, keepdims=True) - PLAUSIBLE
+        q = np.where(plausible, self.q_at(self.risk), -np.inf)
         return best_actions(np.where(q == q.max(axis=1, keepdims=True), self.policy_logits, -np.inf))
 
     @cached_property
