@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,14 @@ def cells_on(
 
 
 def measure(protocol: LeaderboardProtocol, environment: Environment, method: Method) -> list[Row]:
-    """One row per seed after 1, 2, 4, … episodes: the score of the plan, random 0 and optimal 1.
+    """One row per seed after 1, 2, 4, … episodes."""
+    return scores_after({2**i for i in range(protocol.episodes.bit_length())}, protocol, environment, method)
+
+
+def scores_after(
+    episodes: Collection[int], protocol: LeaderboardProtocol, environment: Environment, method: Method
+) -> list[Row]:
+    """One row per seed after each of these numbers of episodes: the score of the plan, random 0 and optimal 1.
 
     Episodes end in terminal states and are truncated at the environment's horizon. Seeds advance together, so
     that their plans are one call of the network.
@@ -83,7 +90,7 @@ def measure(protocol: LeaderboardProtocol, environment: Environment, method: Met
         prepare_episode(agents)
         for agent, simulator in zip(agents, simulators, strict=True):
             run_episode(agent, simulator, environment.horizon, terminal_ends=True)
-        if episode & (episode - 1) == 0:
+        if episode in episodes:
             for seed, policy in enumerate(plans(agents)):
                 rows[seed].append({"seed": seed, "episodes": episode, "score": scorer(policy)})
     return [row for of_seed in rows for row in of_seed]
