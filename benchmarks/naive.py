@@ -83,13 +83,13 @@ def naive_outputs(
     out: Tensor = network.head(torch.cat([h_of_pair, h_sa, e, of_row], -1))
     if network.plans is not None:
         out = out + network.plans(of_row, network.plans.trust(h_of_pair))
-    if network.elsewhere is not None:
+    if network.action_pooling is not None:
         assert goes_on is not None
         tried = features[..., 0] > 0
         told_by = tried & goes_on[:, :, None]
         n = told_by.sum(1).to(z.dtype)
         total = (torch.cat([h_sa, of_row], -1) * told_by[..., None]).sum(1)
-        shift = network.elsewhere.shift(torch.cat([total / n.clamp_min(1)[..., None], n.log1p()[..., None]], -1))
+        shift = network.action_pooling.shift(torch.cat([total / n.clamp_min(1)[..., None], n.log1p()[..., None]], -1))
         untried, unknown = shift[:, None].unbind(-1)
         added = torch.where(tried.any(2, keepdim=True), untried, unknown).masked_fill(tried, 0.0)
         out[..., 0] += added

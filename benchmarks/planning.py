@@ -16,9 +16,9 @@ import torch
 import tyro
 
 from benchmarks.naive import naive_forward, pad_z
+from mdpfn.evidence.statistics import Statistics
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import outlooks
-from mdpfn.statistics import Statistics
+from mdpfn.network.planning import planner_outputs
 
 SIZES = (16, 100, 500, 5_000, 50_000)
 N_ACTIONS, N_TRANSITIONS, DEPTH = 6, 300, 24
@@ -29,7 +29,9 @@ def main(json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None) -
     torch.manual_seed(0)
     network = PolicyNetwork(NetworkConfig(dropout=0.0)).eval()
     histories = {size: random_history(size) for size in SIZES}
-    seconds = {size: best_of(9, lambda h=h: outlooks(network, h.batch(), depth=DEPTH)) for size, h in histories.items()}
+    seconds = {
+        size: best_of(9, lambda h=h: planner_outputs(network, h.table(), depth=DEPTH)) for size, h in histories.items()
+    }
     naive_seconds = best_of(2, lambda: naive_plan(network, histories[500]))
     large = [seconds[size] for size in SIZES if size >= 500]
     figures = {
@@ -61,7 +63,7 @@ def random_history(n_states: int) -> Statistics:
 
 
 def naive_plan(network: PolicyNetwork, history: Statistics) -> None:
-    z = torch.from_numpy(history.batch().dense_z()).float()
+    z = torch.from_numpy(history.table().dense_z()).float()
     with torch.inference_mode():
         naive_forward(network, *pad_z([z], [N_ACTIONS], history.n_states, N_ACTIONS), DEPTH)
 

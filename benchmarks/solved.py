@@ -13,9 +13,9 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from mdpfn.environments import ENVIRONMENTS
-from mdpfn.protocols.leaderboard import LeaderboardProtocol, scores_after
-from mdpfn.protocols.methods import IN_CONTEXT, Method, stored_planner
+from mdpfn.bench.environments import ENVIRONMENTS
+from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol, scores_after
+from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_planner
 
 SOLVED = 0.95
 

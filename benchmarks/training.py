@@ -23,13 +23,13 @@ import tyro
 from rich.console import Console
 
 from benchmarks.naive import naive_forward, pad_z
-from mdpfn.exploration import explore, sample_budget
-from mdpfn.mdp import MDPBatch
+from mdpfn.model.mdp import MDPBatch
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.prior.paper import sample_mdp
 from mdpfn.training.batches import sample_examples, step_rng
 from mdpfn.training.config import CONFIGS
 from mdpfn.training.loop import Trainer
+from mdpfn.training.visits import explore, sample_budget
 
 CONFIG = CONFIGS["paper"]
 MAX_STATES, MAX_ACTIONS = CONFIG.prior.n_states[1], CONFIG.prior.n_actions[1]
@@ -141,7 +141,7 @@ def step_flops() -> float:
     for step in range(8):
         tokens = sample_examples(step_rng(CONFIG, step, 0), CONFIG, CONFIG.batch_size).tokens
         pairs += len(tokens.pair_features) / 8
-        attending += (len(tokens.pair_features) - len(tokens.settled_successor)) / 8
+        attending += (len(tokens.pair_features) - len(tokens.single_successor)) / 8
         states += len(tokens.state_mdp) / 8
     d = CONFIG.network.width
     per_step = (2 * pairs + 2 * attending + 6 * states) * d * d

@@ -15,8 +15,8 @@ from typing import Any
 import tyro
 from tyro.conf import Positional
 
-from mdpfn.figures.data import read
-from mdpfn.figures.tables import TABLES
+from mdpfn.bench.figures.data import read
+from mdpfn.bench.figures.tables import TABLES
 from mdpfn.weights import load_model, save_model
 from mdpfn.weights.store import SHIPPED
 

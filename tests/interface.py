@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from mdpfn import Agent
+from mdpfn.evidence.statistics import Statistics
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.statistics import Statistics
 from mdpfn.weights import Model
 
 
@@ -27,7 +27,7 @@ def tiny_agent(**options: Any) -> Agent:
 
 def contents(statistics: Statistics) -> tuple[Any, ...]:
     """Everything statistics hold, in a form that compares."""
-    z = statistics.batch()
+    z = statistics.table()
     rows = zip(z.pair[z.transition_row].tolist(), z.successor.tolist(), z.transition_count, z.n_terminated, strict=True)
     sums = [round(total, 9) for total in z.reward_sum.tolist()]
     return statistics.n_states, statistics.n_actions, statistics.terminal, sorted(rows), z.pair.tolist(), sums

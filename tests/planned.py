@@ -10,22 +10,31 @@ import torch
 from hypothesis import strategies as st
 
 from mdpfn.arrays import Floats
-from mdpfn.estimates import CERTAIN, CURIOUS, OPTIMISTIC, PENALTY, PESSIMISTIC, UNSEEN_VISITS
+from mdpfn.evidence.statistics import PairTable, Statistics
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.statistics import Statistics, StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.planners.classical import (
+    CERTAINTY_EQUIVALENT,
+    OPTIMISTIC,
+    PENALTY,
+    PESSIMISTIC,
+    PURE_EXPLORATION,
+    UNSEEN_VISITS,
+)
+from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.weights import Model
 from tests.strategies import seeds
 
 LEVELS = (0.05, 0.25, 0.5, 0.9, 0.95)
-Problem = tuple[StatisticsBatch, Told]
+Problem = tuple[PairTable, ProblemInfo]
 
 
 @cache
 def planned_model() -> Model:
     """Untrained: it says what the certainty-equivalent planner says."""
     torch.manual_seed(0)
-    config = NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.0, inputs="planned", quantiles=LEVELS, elsewhere=True)
+    config = NetworkConfig(
+        width=8, n_heads=2, depth=2, dropout=0.0, inputs="planned", quantiles=LEVELS, action_pooling=True
+    )
     return Model("planned", PolicyNetwork(config).eval(), {"format": 1, "network": asdict(config), "sha256": ""})
 
 
@@ -34,7 +43,7 @@ def random_network() -> PolicyNetwork:
     """In float64, with weights large enough that every input matters to every output."""
     torch.manual_seed(1)
     config = NetworkConfig(
-        width=16, n_heads=4, depth=3, dropout=0.0, inputs="planned", quantiles=LEVELS, elsewhere=True
+        width=16, n_heads=4, depth=3, dropout=0.0, inputs="planned", quantiles=LEVELS, action_pooling=True
     )
     network = PolicyNetwork(config).double().eval()
     with torch.no_grad():
@@ -65,25 +74,25 @@ def histories(draw: st.DrawFn, max_states: int = 7, max_actions: int = 4) -> Sta
 def problems(draw: st.DrawFn, discounts: tuple[float, ...] = (0.0, 0.5, 0.9, 0.97)) -> Problem:
     """Statistics and what is told: any discount, a range of rewards or none."""
     statistics = draw(histories())
-    z = statistics.batch()
+    z = statistics.table()
     low, high = (statistics.reward_min, statistics.reward_max) if len(z.pair) else (-1.0, 1.0)
     kind = draw(st.sampled_from(["none", "tight", "loose", "above", "below"]))
     discount = draw(st.sampled_from(discounts))
     if kind == "none" or low == high == 0:
-        return z, Told.of(discount)
+        return z, ProblemInfo.of(discount)
     if kind in ("above", "below"):  # all rewards are gains, or all are losses
         shift = 0.5 - low if kind == "above" else -0.5 - high
         z = replace(z, reward_sum=z.reward_sum + shift * z.n_visits)
         low, high = low + shift, high + shift
     elif kind == "loose":
         low, high = low - 1, high + 2
-    return replace(z, reward_scale=np.array([max(abs(low), abs(high))])), Told.of(discount, (low, high))
+    return replace(z, reward_scale=np.array([max(abs(low), abs(high))])), ProblemInfo.of(discount, (low, high))
 
 
-def slow_estimates(known: StatisticsBatch, told: Told) -> tuple[Floats, Floats, Floats]:
+def slow_estimates(known: PairTable, info: ProblemInfo) -> tuple[Floats, Floats, Floats]:
     """Q (S, A, 4), V (S, 4) and what a state never left is worth (4,), of one MDP, by sweeps over every pair.
 
-    Straight from the equations in `mdpfn.estimates`, without tokens and without sparse matrices.
+    Straight from the equations in `mdpfn.planners.classical`, without tokens and without sparse matrices.
     """
     n_states, n_actions = int(known.n_states[0]), int(known.n_actions[0])
     count = np.zeros((n_states, n_actions, n_states))
@@ -104,22 +113,22 @@ def slow_estimates(known: StatisticsBatch, told: Told) -> tuple[Floats, Floats, 
     rows = count / np.maximum(visits, 1)[:, :, None]
     tried, active = visits > 0, (visits > 0).any(axis=1)
 
-    gamma = float(told.discount[0])
-    high, low = told.reward_high[0] / known.reward_scale[0], told.reward_low[0] / known.reward_scale[0]
+    gamma = float(info.discount[0])
+    high, low = info.reward_high[0] / known.reward_scale[0], info.reward_low[0] / known.reward_scale[0]
     high, low = 1.0 if np.isinf(high) else high, -1.0 if np.isinf(low) else low
     unseen = np.zeros(4)  # the certain planner's own is the mean of what it knows
     unseen[OPTIMISTIC] = high / (1 - gamma) if high > 0 else high
     unseen[PESSIMISTIC] = (low / (1 - gamma) if low < 0 else low) - PENALTY / (1 - gamma)
-    unseen[CURIOUS] = 1 / (1 - gamma)
-    earned = reward[:, :, None] * (np.arange(4) != CURIOUS)
+    unseen[PURE_EXPLORATION] = 1 / (1 - gamma)
+    earned = reward[:, :, None] * (np.arange(4) != PURE_EXPLORATION)
     earned[:, :, PESSIMISTIC] -= PENALTY / np.sqrt(np.maximum(visits, 1))
-    w = UNSEEN_VISITS * np.isin(np.arange(4), (OPTIMISTIC, CURIOUS))
+    w = UNSEEN_VISITS * np.isin(np.arange(4), (OPTIMISTIC, PURE_EXPLORATION))
     weight = visits[:, :, None] / np.where(tried[:, :, None], visits[:, :, None] + w, 1)
     goes_on = ~terminal[:, None, None]
-    allowed = tried[:, :, None] | (np.arange(4) != CERTAIN)
+    allowed = tried[:, :, None] | (np.arange(4) != CERTAINTY_EQUIVALENT)
     value, change = np.zeros((n_states, 4)), np.inf
     while change > 1e-11:
-        unseen[CERTAIN] = value[active, CERTAIN].sum() / max(active.sum(), 1)
+        unseen[CERTAINTY_EQUIVALENT] = value[active, CERTAINTY_EQUIVALENT].sum() / max(active.sum(), 1)
         q = (weight * (earned + gamma * (rows @ value)) + (1 - weight) * unseen) * goes_on
         best = np.where(allowed, q, -np.inf).max(axis=1)
         new = np.where(active[:, None], best, unseen)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from mdpfn.mdp import TabularMDP
-from mdpfn.statistics import Statistics
+from mdpfn.evidence.statistics import Statistics
+from mdpfn.model.mdp import TabularMDP
 
 seeds = st.integers(0, 2**32 - 1)
 

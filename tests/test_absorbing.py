@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdpfn.absorbing import with_absorbing
-from mdpfn.agents.estimated_model import EstimatedModel
+from mdpfn.evidence.absorbing import with_absorbing
+from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.model.empirical import EstimatedModel
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import outlooks
-from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.network.planning import planner_outputs
 
 
-def rows(z: StatisticsBatch, mdp: int = 0) -> dict[tuple[int, int], tuple[float, float, dict[int, float]]]:
+def rows(z: PairTable, mdp: int = 0) -> dict[tuple[int, int], tuple[float, float, dict[int, float]]]:
     """(state, action) -> visits, reward sum, counts by successor."""
     found = {}
     for i in np.flatnonzero(z.pair_mdp == mdp):
@@ -28,7 +28,7 @@ def test_a_terminal_state_loops_for_nothing_as_often_as_it_was_reached() -> None
     history.update(0, 1, 1.0, 2, terminated=True)
     history.update(0, 1, 0.0, 1)
     history.update(1, 0, 0.0, 0)
-    z = with_absorbing(history.batch())
+    z = with_absorbing(history.table())
     assert rows(z) == {
         (0, 1): (3, 2, {2: 2, 1: 1}),
         (1, 0): (1, 0, {0: 1}),
@@ -42,7 +42,7 @@ def test_a_terminal_state_loops_for_nothing_as_often_as_it_was_reached() -> None
 def test_truncation_adds_nothing() -> None:
     history = Statistics(3, 2)
     history.update(0, 1, 1.0, 2)  # truncated: an episode that ended here says nothing about the state
-    assert with_absorbing(history.batch()) is history.batch()
+    assert with_absorbing(history.table()) is history.table()
 
 
 def test_a_state_that_episodes_also_went_on_from_is_not_absorbing() -> None:
@@ -51,7 +51,7 @@ def test_a_state_that_episodes_also_went_on_from_is_not_absorbing() -> None:
     history.update(0, 1, 1.0, 0, terminated=True)
     history.update(0, 1, -1.0, 0, terminated=True)
     history.update(0, 1, -1.0, 1, terminated=True)
-    z = with_absorbing(history.batch())
+    z = with_absorbing(history.table())
     assert z.n_states.tolist() == [3]
     assert rows(z) == {
         (0, 0): (1, 0, {0: 1}),
@@ -69,9 +69,9 @@ def test_mdps_of_a_batch_stay_apart() -> None:
     goes_on.update(1, 2, 1.0, 0)
     both.update(0, 0, 1.0, 0, terminated=True)
     parts = [goes_on, ends, both, goes_on]
-    z = with_absorbing(StatisticsBatch.concatenate([part.batch() for part in parts]))
+    z = with_absorbing(PairTable.concatenate([part.table() for part in parts]))
     for i, part in enumerate(parts):
-        assert rows(z, i) == rows(with_absorbing(part.batch()))
+        assert rows(z, i) == rows(with_absorbing(part.table()))
 
 
 def test_plans_have_a_row_for_every_state_of_the_mdp_and_no_other() -> None:
@@ -79,10 +79,10 @@ def test_plans_have_a_row_for_every_state_of_the_mdp_and_no_other() -> None:
     both, ends = Statistics(3, 2), Statistics(2, 3)
     both.update(0, 0, 1.0, 0, terminated=True)
     ends.update(0, 0, 1.0, 1, terminated=True)
-    together = outlooks(network, StatisticsBatch.concatenate([both.batch(), ends.batch()]))
+    together = planner_outputs(network, PairTable.concatenate([both.table(), ends.table()]))
     assert [found.policy_logits.shape for found in together] == [(3, 2), (2, 3)]
     for found, part in zip(together, (both, ends), strict=True):
-        alone = outlooks(network, part.batch())[0]
+        alone = planner_outputs(network, part.table())[0]
         np.testing.assert_allclose(found.policy_logits, alone.policy_logits, atol=1e-9)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mdpfn.agents import (
+from mdpfn.baselines import (
     AGENTS,
     OFFLINE_AGENTS,
     PSRL,
@@ -20,22 +20,22 @@ from mdpfn.agents import (
     Agent,
     BehaviourCloning,
     CertaintyEquivalence,
-    InContext,
+    InContextLearner,
     QLearning,
     RMax,
     Transition,
     estimated_model,
     replan_together,
 )
-from mdpfn.environments import ENVIRONMENTS, Simulator
-from mdpfn.environments.frozen_lake import frozen_lake
-from mdpfn.environments.gridworld import gridworld
-from mdpfn.environments.machine_replacement import machine_replacement
-from mdpfn.exact import Scorer, optimal_q
-from mdpfn.mdp import TabularMDP
-from mdpfn.outlook import Outlook
-from mdpfn.statistics import Statistics, StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.bench.environments import ENVIRONMENTS, Simulator
+from mdpfn.bench.environments.frozen_lake import frozen_lake
+from mdpfn.bench.environments.gridworld import gridworld
+from mdpfn.bench.environments.machine_replacement import machine_replacement
+from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.model.exact import Scorer, optimal_q
+from mdpfn.model.mdp import TabularMDP
+from mdpfn.planners.output import PlannerOutput
+from mdpfn.planners.problem_info import ProblemInfo
 
 LEARNERS = sorted(set(AGENTS) - {"uniform"})
 
@@ -398,27 +398,27 @@ class CountingPlanner:
     def __init__(self) -> None:
         self.batch_sizes: list[int] = []
 
-    def __call__(self, batch: StatisticsBatch, told: Told) -> list[Outlook]:
+    def __call__(self, batch: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
         self.batch_sizes.append(len(batch))
         result = []
         for mdp, (n_states, n_actions) in enumerate(zip(batch.n_states, batch.n_actions, strict=True)):
             logits = np.zeros(n_states * n_actions)
             mine = batch.pair_mdp == mdp
             logits[batch.pair[mine]] = -batch.n_visits[mine]
-            result.append(Outlook(logits.reshape(n_states, n_actions)))
+            result.append(PlannerOutput(logits.reshape(n_states, n_actions)))
         return result
 
 
 def test_in_context_plans_once_per_episode() -> None:
     mdp, planner = gridworld(3), CountingPlanner()
-    agent = sized(InContext, mdp, planner=planner)
+    agent = sized(InContextLearner, mdp, planner=planner)
     live(agent, Simulator(mdp, np.random.default_rng(0)), 5)
     assert planner.batch_sizes == [1] * 5
 
 
 def test_many_in_context_agents_plan_in_one_call() -> None:
     planner = CountingPlanner()
-    agents = [sized(InContext, mdp, planner=planner) for mdp in (gridworld(2), gridworld(3), frozen_lake())]
+    agents = [sized(InContextLearner, mdp, planner=planner) for mdp in (gridworld(2), gridworld(3), frozen_lake())]
     for action, agent in enumerate(agents):
         agent.observe(Transition(0, action, 1.0, 1, truncated=True))
     replan_together(agents)
@@ -435,19 +435,19 @@ def test_many_in_context_agents_plan_in_one_call() -> None:
 
 def test_agents_with_different_planners_each_get_their_own() -> None:
     first, second = CountingPlanner(), CountingPlanner()
-    replan_together([sized(InContext, gridworld(2), planner=planner) for planner in (first, second, first)])
+    replan_together([sized(InContextLearner, gridworld(2), planner=planner) for planner in (first, second, first)])
     assert (first.batch_sizes, second.batch_sizes) == ([2], [1])
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
 def test_in_context_acts_by_the_softmax_of_its_logits(temperature: float) -> None:
     logits = np.array([[0.0, 0.5, -1.0]])
-    agent = InContext(
+    agent = InContextLearner(
         1,
         3,
         discount=0.9,
         rng=np.random.default_rng(0),
-        planner=lambda z, told: [Outlook(logits)],
+        planner=lambda z, info: [PlannerOutput(logits)],
         acting_temperature=temperature,
     )
     frequency = np.bincount([agent.act(0) for _ in range(5000)], minlength=3) / 5000
@@ -458,8 +458,8 @@ def test_in_context_acts_by_the_softmax_of_its_logits(temperature: float) -> Non
 
 def test_in_context_acts_by_chance_where_nothing_is_known() -> None:
     logits = np.array([[0.0, 0.5, 0.1], [0.0, 0.5, 0.1]])
-    answer = Outlook(logits, unknown=np.array([False, True]))
-    agent = InContext(2, 3, discount=0.9, rng=np.random.default_rng(0), planner=lambda z, told: [answer])
+    answer = PlannerOutput(logits, unknown=np.array([False, True]))
+    agent = InContextLearner(2, 3, discount=0.9, rng=np.random.default_rng(0), planner=lambda z, info: [answer])
     known, unknown = agent.plan()
     assert known.tolist() == [0, 1, 0]
     weights = np.exp(logits[1] / 0.25)
@@ -467,7 +467,7 @@ def test_in_context_acts_by_chance_where_nothing_is_known() -> None:
 
 
 def test_in_context_exploits_what_it_knows_now_and_explores_by_what_it_knew() -> None:
-    agent = InContext(
+    agent = InContextLearner(
         1, 2, discount=0.9, rng=np.random.default_rng(0), planner=CountingPlanner(), acting_temperature=1e-6
     )
     agent.observe(Transition(0, 1, 0.0, 0))

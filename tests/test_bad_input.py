@@ -15,11 +15,11 @@ from scipy.sparse import csr_array
 
 from mdpfn import cli
 from mdpfn.errors import MdpfnError
-from mdpfn.mdp import TabularMDP
+from mdpfn.evidence.statistics import Statistics
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import outlooks
+from mdpfn.network.planning import planner_outputs
 from mdpfn.prior.paper import PriorConfig
-from mdpfn.statistics import Statistics
 from mdpfn.training.config import TrainingConfig, load_config
 from mdpfn.training.loop import Trainer
 
@@ -295,8 +295,8 @@ def test_configurations_survive_a_file(tmp_path):
 )
 def test_overrides_at_use(field, value):
     network = PolicyNetwork(NetworkConfig(width=4, n_heads=1, depth=1)).eval()
-    statistics = Statistics(2, 2).batch()
-    error = refused(lambda: outlooks(network, statistics, **{field: value}))
+    statistics = Statistics(2, 2).table()
+    error = refused(lambda: planner_outputs(network, statistics, **{field: value}))
     assert error.field == field
     assert str(value) in str(error.value)
 

@@ -11,16 +11,16 @@ import pytest
 from gymnasium import spaces
 
 from mdpfn import Agent
-from mdpfn.agents import InContext, Transition, directed
-from mdpfn.agents.directed import DirectedExplorer, Planners, exploring_table
-from mdpfn.environments import Simulator
+from mdpfn.baselines import InContextLearner, Transition, directed
+from mdpfn.bench.environments import Simulator
 from mdpfn.errors import MdpfnError
-from mdpfn.estimates import CURIOUS, OPTIMISTIC
-from mdpfn.mdp import TabularMDP
-from mdpfn.network.planning import outlooks
-from mdpfn.outlook import Outlook
-from mdpfn.statistics import Statistics, StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.exploration.directed import DirectedExplorer, Planners, exploring_table
+from mdpfn.model.mdp import TabularMDP
+from mdpfn.network.planning import planner_outputs
+from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION
+from mdpfn.planners.output import PlannerOutput
+from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.weights import save_model
 from tests.planned import planned_model
 
@@ -40,17 +40,17 @@ def lock(n_digits: int = 12, *, crumbs: float = 0.0) -> TabularMDP:
     return TabularMDP.from_dense(transition, reward, terminal=[n_digits], discount=0.97)
 
 
-def planner(z: StatisticsBatch, told: Told) -> list[Outlook]:
-    return outlooks(planned_model().network, z, told)
+def planner(z: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
+    return planner_outputs(planned_model().network, z, info)
 
 
-def learner(mdp: TabularMDP, exploration: str, seed: int = 0, **options: Any) -> InContext:
+def learner(mdp: TabularMDP, exploration: str, seed: int = 0, **options: Any) -> InContextLearner:
     rng = np.random.default_rng([seed, 1])
     sizes = mdp.n_states, mdp.n_actions
-    return InContext(*sizes, discount=mdp.discount, rng=rng, planner=planner, exploration=exploration, **options)
+    return InContextLearner(*sizes, discount=mdp.discount, rng=rng, planner=planner, exploration=exploration, **options)
 
 
-def episodes_to_goal(agent: InContext, mdp: TabularMDP, n_episodes: int, horizon: int = 60) -> int | None:
+def episodes_to_goal(agent: InContextLearner, mdp: TabularMDP, n_episodes: int, horizon: int = 60) -> int | None:
     """The episode in which the last state was first reached."""
     simulator = Simulator(mdp, np.random.default_rng(0))
     for episode in range(n_episodes):
@@ -93,13 +93,13 @@ class TestChoosing:
         statistics = Statistics.from_transitions(
             [0, 0, 1], [0, 1, 0], [1.0, 0.0, 0.0], [0, 1, 0], n_states=2, n_actions=2
         )
-        told = Told.of(0.9)
-        explorer, z = DirectedExplorer(statistics), statistics.batch()
-        planners = Planners(z, told)
+        info = ProblemInfo.of(0.9)
+        explorer, z = DirectedExplorer(statistics), statistics.table()
+        planners = Planners(z, info)
         policies = []
         for explorer.episode in range(4):
-            policies.append(explorer.policy(0, z, told))
-        for policy, kind in zip(policies, (OPTIMISTIC, CURIOUS, OPTIMISTIC, CURIOUS), strict=True):
+            policies.append(explorer.policy(0, z, info))
+        for policy, kind in zip(policies, (OPTIMISTIC, PURE_EXPLORATION, OPTIMISTIC, PURE_EXPLORATION), strict=True):
             q = planners.q(kind)
             best = q >= q.max(axis=1, keepdims=True) - 1e-3
             np.testing.assert_allclose(policy, best / best.sum(axis=1, keepdims=True))
@@ -107,10 +107,10 @@ class TestChoosing:
         assert policies[1][0].tolist() == [0, 1]
 
     def test_curiosity_ends_when_all_is_known(self):
-        statistics, told = known_fully(), Told.of(0.9)
+        statistics, info = known_fully(), ProblemInfo.of(0.9)
         explorer = DirectedExplorer(statistics)
         for explorer.episode in range(2):
-            np.testing.assert_array_equal(explorer.policy(0, statistics.batch(), told), [[0, 1], [0, 1]])
+            np.testing.assert_array_equal(explorer.policy(0, statistics.table(), info), [[0, 1], [0, 1]])
 
     def test_curiosity_ends_where_nothing_unseen_is_within_reach(self):
         """State 2 is unknown, but no way leads there; from where it has been, it would be curious."""
@@ -122,14 +122,14 @@ class TestChoosing:
         statistics = Statistics.from_counts(counts, sums)
         explorer = DirectedExplorer(statistics)
         explorer.episode = 1
-        assert explorer.policy(0, statistics.batch(), Told.of(0.9))[0].tolist() == [0, 1]
-        assert explorer.policy(2, statistics.batch(), Told.of(0.9))[2].tolist() == [0, 1]
+        assert explorer.policy(0, statistics.table(), ProblemInfo.of(0.9))[0].tolist() == [0, 1]
+        assert explorer.policy(2, statistics.table(), ProblemInfo.of(0.9))[2].tolist() == [0, 1]
 
     def test_the_table_to_explore_by_is_a_policy_that_leads_to_the_unseen(self):
         statistics = Statistics.from_transitions(
             [0, 0, 1], [0, 1, 0], [1.0, 0.0, 0.0], [0, 1, 0], n_states=4, n_actions=2
         )
-        table = exploring_table(statistics.batch(), Told.of(0.9))
+        table = exploring_table(statistics.table(), ProblemInfo.of(0.9))
         assert table.shape == (4, 2)
         np.testing.assert_allclose(table.sum(axis=1), 1)
         assert table.min() > 0
@@ -143,9 +143,9 @@ class TestNews:
         plans = []
 
         class Counted(Planners):
-            def __init__(self, z: StatisticsBatch, told: Told) -> None:
+            def __init__(self, z: PairTable, info: ProblemInfo) -> None:
                 plans.append(1)
-                super().__init__(z, told)
+                super().__init__(z, info)
 
         monkeypatch.setattr(directed, "Planners", Counted)
         return plans
@@ -153,7 +153,9 @@ class TestNews:
     def test_it_plans_again_only_on_news(self, monkeypatch):
         """A ring of one state and one action: the 1st, 2nd, 4th, 8th … visit are news, the others are not."""
         plans = self.count_plans(monkeypatch)
-        agent = InContext(1, 1, discount=0.9, rng=np.random.default_rng(0), planner=planner, exploration="directed")
+        agent = InContextLearner(
+            1, 1, discount=0.9, rng=np.random.default_rng(0), planner=planner, exploration="directed"
+        )
         for step in range(1, 100):
             agent.act(0)
             agent.observe(Transition(0, 0, 1.0, 0))
@@ -191,7 +193,7 @@ class TestNews:
 
     def test_steps_force_a_plan_where_they_are_asked_for(self, monkeypatch):
         plans = self.count_plans(monkeypatch)
-        agent = InContext(
+        agent = InContextLearner(
             1, 1, discount=0.9, rng=np.random.default_rng(0), planner=planner, exploration="directed", replan_every=1
         )
         for _ in range(10):
@@ -265,7 +267,7 @@ class TestThroughTheAgent:
             theirs, there = self.walk(again, twin, where, 60)
             assert (ours, here) == (theirs, there)
             where = here
-        explorers = agent.context.learner.explorer, again.context.learner.explorer
+        explorers = agent.problem.learner.explorer, again.problem.learner.explorer
         assert explorers[0].progress() == explorers[1].progress()
 
     def walk(self, agent: Agent, env: Corridor, where: str, n: int) -> tuple[list[int], str]:
@@ -280,7 +282,7 @@ class TestThroughTheAgent:
 
     def test_exploration_can_be_chosen_and_is_kept(self, tmp_path: Path):
         agent = Agent(planned_model(), exploration="softmax").reset(3, 2)
-        assert agent.context.learner.explorer is None
+        assert agent.problem.learner.explorer is None
         agent.save(tmp_path / "agent")
         assert Agent.load(tmp_path / "agent").exploration == "softmax"
         with pytest.raises(MdpfnError, match="softmax, directed"):

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from mdpfn import cli
-from mdpfn.environments import ENVIRONMENTS, Environment, load_environment, load_environments, save_environment
+from mdpfn.bench.environments import ENVIRONMENTS, Environment, load_environment, load_environments, save_environment
+from mdpfn.bench.protocols import leaderboard, offline_leaderboard
+from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
+from mdpfn.bench.protocols.methods import Method
+from mdpfn.bench.protocols.offline_leaderboard import PENALTIES, OfflineLeaderboardProtocol, variants
 from mdpfn.errors import MdpfnError
-from mdpfn.exact import Scorer
-from mdpfn.mdp import TabularMDP
-from mdpfn.protocols import leaderboard, offline_leaderboard
-from mdpfn.protocols.leaderboard import LeaderboardProtocol
-from mdpfn.protocols.methods import Method
-from mdpfn.protocols.offline_leaderboard import PENALTIES, OfflineLeaderboardProtocol, variants
+from mdpfn.model.exact import Scorer
+from mdpfn.model.mdp import TabularMDP
 
 
 def two_states(**changes: Any) -> dict[str, Any]:

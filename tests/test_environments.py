@@ -9,30 +9,30 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from mdpfn.environments import ENVIRONMENTS, Simulator, TabularEnv, from_gymnasium_table
-from mdpfn.environments.asset_selling import SELL, asset_selling
-from mdpfn.environments.bandit import bandit
-from mdpfn.environments.car_rental import one_day
-from mdpfn.environments.chain import FORWARD, chain, loop
-from mdpfn.environments.combination_lock import combination_lock
-from mdpfn.environments.deep_sea import deep_sea
-from mdpfn.environments.forest import forest
-from mdpfn.environments.frozen_lake import frozen_lake
-from mdpfn.environments.gambler import gambler
-from mdpfn.environments.garnet import garnet
-from mdpfn.environments.gridworld import gridworld
-from mdpfn.environments.inventory import inventory
-from mdpfn.environments.machine_replacement import machine_replacement
-from mdpfn.environments.maze import DYNA_MAZE, FOUR_ROOMS, carved_maze, maze
-from mdpfn.environments.outcomes import poisson_probabilities
-from mdpfn.environments.queue import ADMIT, REJECT, admission_control, service_control
-from mdpfn.environments.river_swim import RIGHT, river_swim
-from mdpfn.environments.textbook_grid import russell_norvig_grid, teleport_grid
-from mdpfn.environments.toy_text import toy_text
-from mdpfn.environments.windy_grid import KING_MOVES, windy_grid
+from mdpfn.bench.environments import ENVIRONMENTS, Simulator, TabularEnv, from_gymnasium_table
+from mdpfn.bench.environments.asset_selling import SELL, asset_selling
+from mdpfn.bench.environments.bandit import bandit
+from mdpfn.bench.environments.car_rental import one_day
+from mdpfn.bench.environments.chain import FORWARD, chain, loop
+from mdpfn.bench.environments.combination_lock import combination_lock
+from mdpfn.bench.environments.deep_sea import deep_sea
+from mdpfn.bench.environments.forest import forest
+from mdpfn.bench.environments.frozen_lake import frozen_lake
+from mdpfn.bench.environments.gambler import gambler
+from mdpfn.bench.environments.garnet import garnet
+from mdpfn.bench.environments.gridworld import gridworld
+from mdpfn.bench.environments.inventory import inventory
+from mdpfn.bench.environments.machine_replacement import machine_replacement
+from mdpfn.bench.environments.maze import DYNA_MAZE, FOUR_ROOMS, carved_maze, maze
+from mdpfn.bench.environments.outcomes import poisson_probabilities
+from mdpfn.bench.environments.queue import ADMIT, REJECT, admission_control, service_control
+from mdpfn.bench.environments.river_swim import RIGHT, river_swim
+from mdpfn.bench.environments.textbook_grid import russell_norvig_grid, teleport_grid
+from mdpfn.bench.environments.toy_text import toy_text
+from mdpfn.bench.environments.windy_grid import KING_MOVES, windy_grid
 from mdpfn.errors import MdpfnError
-from mdpfn.exact import Scorer, optimal_q
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.exact import Scorer, optimal_q
+from mdpfn.model.mdp import TabularMDP
 
 ALMOST_UNDISCOUNTED = 1 - 1e-7
 

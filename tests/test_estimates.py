@@ -10,22 +10,30 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mdpfn import estimates as module
-from mdpfn.absorbing import with_absorbing
-from mdpfn.estimates import CERTAIN, CURIOUS, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, Estimates, estimate
-from mdpfn.layout import Layout
-from mdpfn.statistics import Statistics, StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.evidence.absorbing import with_absorbing
+from mdpfn.evidence.layout import Layout
+from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.planners.classical import (
+    CERTAINTY_EQUIVALENT,
+    N_ESTIMATES,
+    OPTIMISTIC,
+    PESSIMISTIC,
+    PURE_EXPLORATION,
+    Estimates,
+    estimate,
+)
+from mdpfn.planners.problem_info import ProblemInfo
 from tests.planned import Problem, histories, problems, slow_estimates
 
 TOLERANCE = 1e-7
 
 
-def joined(parts: list[Problem]) -> tuple[StatisticsBatch, Told, Layout]:
-    known = with_absorbing(StatisticsBatch.concatenate([z for z, _ in parts]))
-    return known, Told.concatenate([told for _, told in parts]), Layout.of(known)
+def joined(parts: list[Problem]) -> tuple[PairTable, ProblemInfo, Layout]:
+    known = with_absorbing(PairTable.concatenate([z for z, _ in parts]))
+    return known, ProblemInfo.concatenate([info for _, info in parts]), Layout.of(known)
 
 
-def tables(found: Estimates, known: StatisticsBatch) -> list[np.ndarray]:
+def tables(found: Estimates, known: PairTable) -> list[np.ndarray]:
     """(S, A, 4) Q of every MDP."""
     flat = np.stack([found.q_table(known, planner) for planner in range(N_ESTIMATES)], axis=1)
     parts = np.split(flat, np.cumsum(known.n_states * known.n_actions)[:-1])
@@ -33,8 +41,8 @@ def tables(found: Estimates, known: StatisticsBatch) -> list[np.ndarray]:
 
 
 def check_against_the_oracle(parts: list[Problem]) -> None:
-    known, told, layout = joined(parts)
-    found = estimate(known, told, layout)
+    known, info, layout = joined(parts)
+    found = estimate(known, info, layout)
     for mdp, ((z, mine), q) in enumerate(zip(parts, tables(found, known), strict=True)):
         slow_q, slow_value, slow_blank = slow_estimates(with_absorbing(z), mine)
         np.testing.assert_allclose(q, slow_q, rtol=TOLERANCE, atol=TOLERANCE)
@@ -42,8 +50,8 @@ def check_against_the_oracle(parts: list[Problem]) -> None:
         np.testing.assert_allclose(
             found.value[active], slow_value[layout.active[active]], rtol=TOLERANCE, atol=TOLERANCE
         )
-        for blank in (found.value[layout.n_active + mdp], found.blank_q[mdp]):
-            np.testing.assert_allclose(blank, slow_blank, rtol=TOLERANCE, atol=TOLERANCE)
+        for unvisited in (found.value[layout.n_active + mdp], found.unvisited_q[mdp]):
+            np.testing.assert_allclose(unvisited, slow_blank, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 @settings(max_examples=100, deadline=None)
@@ -68,7 +76,7 @@ def test_more_mdps_than_are_solved_together() -> None:
         history = Statistics.from_transitions(
             s, rng.integers(3, size=n), rng.normal(size=n), t, n_states=n_states, n_actions=3
         )
-        parts.append((history.batch(), Told.of(0.9)))
+        parts.append((history.table(), ProblemInfo.of(0.9)))
     check_against_the_oracle(parts)
 
 
@@ -79,29 +87,29 @@ def test_values_travel_along_the_longest_path(entries: int, monkeypatch: pytest.
     state = np.arange(n)
     right = Statistics.from_transitions(state, 0 * state, state == n - 1, np.minimum(state + 1, n - 1), n_actions=2)
     left = Statistics.from_transitions(state[1:], 0 * state[1:] + 1, 0.0 * state[1:], state[:-1], n_states=n)
-    known = right.merge(left).batch()
+    known = right.merge(left).table()
     monkeypatch.setattr(module, "DENSE_ENTRIES", entries)
     monkeypatch.setattr(module, "SWEEP_TOLERANCE", 1e-9)
-    value = estimate(known, Told.of(discount), Layout.of(known)).value[:n]
-    np.testing.assert_allclose(value[:, CERTAIN], discount ** state[::-1] / (1 - discount), rtol=0.05)
-    assert (np.diff(value[:, CERTAIN]) > 0).all()
-    assert (np.diff(value[:, CURIOUS]) < 0).all()
+    value = estimate(known, ProblemInfo.of(discount), Layout.of(known)).value[:n]
+    np.testing.assert_allclose(value[:, CERTAINTY_EQUIVALENT], discount ** state[::-1] / (1 - discount), rtol=0.05)
+    assert (np.diff(value[:, CERTAINTY_EQUIVALENT]) > 0).all()
+    assert (np.diff(value[:, PURE_EXPLORATION]) < 0).all()
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(problems(discounts=(0.5, 0.9)), min_size=1, max_size=4), st.sampled_from([0, 40, 300]))
 def test_sweeps_and_exact_solutions_agree(parts: list[Problem], entries: int) -> None:
     """With models too large for a table among the others, or none but such."""
-    known, told, layout = joined(parts)
+    known, info, layout = joined(parts)
     assume(layout.n_active > 0)
-    exact = estimate(known, told, layout)
-    with pytest.MonkeyPatch.context() as patch:
+    exact = estimate(known, info, layout)
+    with pytest.MonkeyPatch.problem() as patch:
         for name, value in (("DENSE_ENTRIES", entries), ("SWEEPS", 10**5), ("SWEEP_TOLERANCE", 1e-12)):
             patch.setattr(module, name, value)
-        swept = estimate(known, told, layout)
+        swept = estimate(known, info, layout)
     np.testing.assert_allclose(swept.q, exact.q, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(swept.value, exact.value, rtol=0, atol=TOLERANCE)
-    np.testing.assert_allclose(swept.blank_q, exact.blank_q, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(swept.unvisited_q, exact.unvisited_q, rtol=0, atol=TOLERANCE)
 
 
 @settings(max_examples=25, deadline=None)
@@ -113,13 +121,13 @@ def test_sweeps_and_exact_solutions_agree(parts: list[Problem], entries: int) ->
 )
 def test_planners_do_not_need_each_other(parts: list[Problem], order: list[int], n: int, entries: int) -> None:
     """However few are asked, in whatever order, in exact solutions and in sweeps."""
-    known, told, layout = joined(parts)
+    known, info, layout = joined(parts)
     assume(layout.n_active > 0)
     some = tuple(order[:n])
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.problem() as patch:
         for name, value in (("DENSE_ENTRIES", entries), ("SWEEPS", 10**5), ("SWEEP_TOLERANCE", 1e-12)):
             patch.setattr(module, name, value)
-        found, of_all = estimate(known, told, layout, some), estimate(known, told, layout)
+        found, of_all = estimate(known, info, layout, some), estimate(known, info, layout)
     for planner in some:
         np.testing.assert_allclose(
             found.q_table(known, planner), of_all.q_table(known, planner), rtol=0, atol=TOLERANCE
@@ -129,8 +137,8 @@ def test_planners_do_not_need_each_other(parts: list[Problem], order: list[int],
 @settings(max_examples=25, deadline=None)
 @given(st.lists(problems(), min_size=2, max_size=4))
 def test_independent_of_the_rest_of_the_batch(parts: list[Problem]) -> None:
-    known, told, layout = joined(parts)
-    together = tables(estimate(known, told, layout), known)
+    known, info, layout = joined(parts)
+    together = tables(estimate(known, info, layout), known)
     for part, mine in zip(parts, together, strict=True):
         alone, its_told, its_layout = joined([part])
         np.testing.assert_allclose(mine, tables(estimate(alone, its_told, its_layout), alone)[0], atol=TOLERANCE)
@@ -140,16 +148,16 @@ def test_company_does_not_decide_how_an_mdp_is_solved() -> None:
     """Exact alone, exact in any batch: a table for all of them would be too large, so they get several."""
     n = 30
     walk = Statistics.from_transitions(range(n), [0] * n, [0.0] * (n - 1) + [1.0], [*range(1, n), 0], n_actions=2)
-    part = walk.batch(), Told.of(0.999)
-    with pytest.MonkeyPatch.context() as patch:
+    part = walk.table(), ProblemInfo.of(0.999)
+    with pytest.MonkeyPatch.problem() as patch:
         patch.setattr(module, "DENSE_ENTRIES", 31**2 * 3)
         for n_others in (0, 1, 20):
-            small = Statistics.from_transitions([0], [0], [1.0], [0], n_actions=5).batch(), Told.of(0.5)
-            known, told, layout = joined([part, *[part, small] * n_others])
-            found = tables(estimate(known, told, layout), known)
+            small = Statistics.from_transitions([0], [0], [1.0], [0], n_actions=5).table(), ProblemInfo.of(0.5)
+            known, info, layout = joined([part, *[part, small] * n_others])
+            found = tables(estimate(known, info, layout), known)
             alone, its_told, its_layout = joined([part])
             exact = tables(estimate(alone, its_told, its_layout), alone)[0]
-            assert exact[n - 1, 0, CERTAIN] == pytest.approx(1 / (1 - 0.999**n))
+            assert exact[n - 1, 0, CERTAINTY_EQUIVALENT] == pytest.approx(1 / (1 - 0.999**n))
             np.testing.assert_allclose(found[0], exact, rtol=TOLERANCE)
 
 
@@ -157,45 +165,45 @@ def test_company_does_not_decide_how_an_mdp_is_solved() -> None:
 @given(histories(), st.sampled_from([0.0, 0.9, 0.99]))
 def test_what_is_believed_of_the_unseen_is_in_order(history: Statistics, discount: float) -> None:
     """pessimistic ≤ certain ≤ optimistic ≤ heaven wherever rewards can be gains and losses."""
-    known = with_absorbing(history.batch())
-    found = estimate(known, Told.of(discount), Layout.of(known))
-    for table in (found.q, found.value, found.blank_q):
-        assert (table[:, PESSIMISTIC] <= table[:, CERTAIN] + TOLERANCE).all()
-        assert (table[:, CERTAIN] <= table[:, OPTIMISTIC] + TOLERANCE).all()
+    known = with_absorbing(history.table())
+    found = estimate(known, ProblemInfo.of(discount), Layout.of(known))
+    for table in (found.q, found.value, found.unvisited_q):
+        assert (table[:, PESSIMISTIC] <= table[:, CERTAINTY_EQUIVALENT] + TOLERANCE).all()
+        assert (table[:, CERTAINTY_EQUIVALENT] <= table[:, OPTIMISTIC] + TOLERANCE).all()
         heaven = 1 / (1 - discount)
         assert (np.delete(np.abs(table), PESSIMISTIC, axis=1) <= heaven + TOLERANCE).all()
         assert (table[:, PESSIMISTIC] >= -(1 + module.PENALTY) * heaven - TOLERANCE).all()
-        assert (table[:, CURIOUS] >= 0).all()
+        assert (table[:, PURE_EXPLORATION] >= 0).all()
 
 
 def test_a_small_case_by_hand() -> None:
     """One state, one of two actions taken once for 2, the scale of rewards: worth 1 / (1 − γ) for the certain."""
-    known = Statistics.from_transitions([0], [0], [2.0], [0], n_actions=2).batch()
-    found = estimate(known, Told.of(0.5), Layout.of(known))
+    known = Statistics.from_transitions([0], [0], [2.0], [0], n_actions=2).table()
+    found = estimate(known, ProblemInfo.of(0.5), Layout.of(known))
     w = module.UNSEEN_VISITS
     # The pessimist keeps to what it knows, which it fears to pay less; what it does not know pays −1 and less still.
     pessimistic, feared = 2 * (1 - module.PENALTY), -2 * (1 + module.PENALTY)
     # The curious take the other action at once; the known one is worth (0 + 2/2 + w · 2) / (1 + w).
     curious = (1 + 2 * w) / (1 + w)
     np.testing.assert_allclose(found.q, [[2.0, 2.0, pessimistic, curious]])
-    np.testing.assert_allclose(found.blank_q, [[2.0, 2.0, feared, 2.0]])
+    np.testing.assert_allclose(found.unvisited_q, [[2.0, 2.0, feared, 2.0]])
     np.testing.assert_allclose(found.value, [[2.0, 2.0, pessimistic, 2.0], [2.0, 2.0, feared, 2.0]])
 
 
 def test_rewards_that_are_losses_only_end_soon_at_best() -> None:
-    z = Statistics.from_transitions([0], [0], [-3.0], [0], n_actions=2).batch()
+    z = Statistics.from_transitions([0], [0], [-3.0], [0], n_actions=2).table()
     z = replace(z, reward_scale=np.array([4.0]))
-    blank = estimate(z, Told.of(0.5, (-4.0, -1.0)), Layout.of(z)).blank_q[0]
-    np.testing.assert_allclose(blank[[OPTIMISTIC, PESSIMISTIC]], [-0.25, -2.0 - 2 * module.PENALTY])
-    blank = estimate(z, Told.of(0.5, (1.0, 4.0)), Layout.of(z)).blank_q[0]
-    np.testing.assert_allclose(blank[[OPTIMISTIC, PESSIMISTIC]], [2.0, 0.25 - 2 * module.PENALTY])
+    unvisited = estimate(z, ProblemInfo.of(0.5, (-4.0, -1.0)), Layout.of(z)).unvisited_q[0]
+    np.testing.assert_allclose(unvisited[[OPTIMISTIC, PESSIMISTIC]], [-0.25, -2.0 - 2 * module.PENALTY])
+    unvisited = estimate(z, ProblemInfo.of(0.5, (1.0, 4.0)), Layout.of(z)).unvisited_q[0]
+    np.testing.assert_allclose(unvisited[[OPTIMISTIC, PESSIMISTIC]], [2.0, 0.25 - 2 * module.PENALTY])
 
 
 def test_curiosity_falls_with_the_distance_of_the_unseen() -> None:
     """A corridor walked once, in which only the way on was tried: every state has something new next to it …"""
     n = 6
     walked = Statistics.from_transitions(range(n - 1), [0] * (n - 1), [0.0] * (n - 1), range(1, n), n_actions=1)
-    known = walked.batch()
-    value = estimate(known, Told.of(0.9), Layout.of(known)).value[:, CURIOUS]
+    known = walked.table()
+    value = estimate(known, ProblemInfo.of(0.9), Layout.of(known)).value[:, PURE_EXPLORATION]
     assert (np.diff(value[: n - 1]) > 0.1).all()  # … with one action, only its end has
     assert value[n - 1] == pytest.approx(10)

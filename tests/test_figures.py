@@ -10,11 +10,11 @@ import pytest
 from matplotlib.image import imread
 from rich.console import Console
 
+from mdpfn.bench.figures import draw_figures, tables, update_readme
+from mdpfn.bench.figures.data import curve, group, label, read
+from mdpfn.bench.figures.leaderboard import Scores
+from mdpfn.bench.figures.style import PALETTE
 from mdpfn.errors import MdpfnError
-from mdpfn.figures import draw_figures, tables, update_readme
-from mdpfn.figures.data import curve, group, label, read
-from mdpfn.figures.leaderboard import Scores
-from mdpfn.figures.style import PALETTE
 
 BENCHMARKS = ("gridworld-3x3", "gridworld-5x5", "frozen-lake")
 AGENTS = (("in-context", "paper"), ("ucbvi", ""), ("uniform", ""))

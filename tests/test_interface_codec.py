@@ -11,8 +11,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from mdpfn.errors import MdpfnError
-from mdpfn.interface.codec import Codec, LabelCodec
-from mdpfn.interface.spaces import codec_of, space_from_json, space_to_json
+from mdpfn.spaces.codec import Codec, LabelCodec
+from mdpfn.spaces.encoding import codec_of, space_from_json, space_to_json
 
 FINITE = {
     "discrete": (spaces.Discrete(5), 5),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mdpfn import cli
-from mdpfn.interface.live import BLOCKS, sparkline
+from mdpfn.cli.live import BLOCKS, sparkline
 from mdpfn.weights import save_model
 from tests.interface import tiny_model
 
@@ -101,7 +101,7 @@ def test_a_mistake_ends_with_code_2_and_no_traceback(
 def test_what_cannot_be_compared_is_refused_before_anything_runs(
     weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mdpfn.interface.agent.Agent.solve", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("mdpfn.agent.Agent.solve", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(SystemExit):
         run(monkeypatch, "solve", "CartPole-v1", "--bins", "16", "--compare", "psrl", "--weights", weights)
     assert "fewer bins" in capsys.readouterr().err

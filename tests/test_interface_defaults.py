@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from mdpfn import Agent, Statistics
-from mdpfn.environments import ENVIRONMENTS
-from mdpfn.exact import Scorer
-from mdpfn.exploration import explore
-from mdpfn.mdp import MDPBatch
+from mdpfn.bench.environments import ENVIRONMENTS
+from mdpfn.model.exact import Scorer
+from mdpfn.model.mdp import MDPBatch
+from mdpfn.training.visits import explore
 from mdpfn.weights import DEFAULT_WEIGHTS, shipped_models
 
 pytestmark = pytest.mark.skipif(DEFAULT_WEIGHTS not in shipped_models(), reason="no default weights are shipped")

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from mdpfn import Agent, Discretize, MdpfnError, Statistics
-from mdpfn.interface.codec import LabelCodec
+from mdpfn.spaces.codec import LabelCodec
 from tests.interface import tiny_agent, tiny_model
 
 NAN, INF = float("nan"), float("inf")
@@ -240,7 +240,7 @@ CASES: dict[str, tuple[str, Case]] = {
 
 def discover_too_much() -> None:
     agent = tiny_agent().reset(None, 2)
-    codec = agent.context.names.states
+    codec = agent.problem.names.states
     assert isinstance(codec, LabelCodec)
     codec.n, codec.labels = 50_000, list(range(50_000))
     agent.act("one more")

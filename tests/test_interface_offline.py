@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from gymnasium import spaces
+from mdpfn.interface import csv_file, datasets
 
 from mdpfn import Agent, MdpfnError, Statistics
-from mdpfn.absorbing import with_absorbing
-from mdpfn.interface import csv_file, datasets
-from mdpfn.interface.coverage import CoverageWarning
+from mdpfn.coverage import CoverageWarning
+from mdpfn.evidence.absorbing import with_absorbing
 from mdpfn.weights import Model
 from tests.interface import contents, tiny_agent
 from tests.planned import random_network
@@ -276,7 +276,7 @@ class TestWhatFilesCallTheirStates:
         path.write_bytes(gzip.compress(text.encode()) if name.lower().endswith(".gz") else text.encode())
         agent = tiny_agent().fit(path)
         plan = agent.result.plan
-        statistics = agent.statistics.batch()
+        statistics = agent.statistics.table()
         go = plan.states.index("start") * 2 + plan.actions.index("go")
         reached = statistics.successor[statistics.transition_row == np.flatnonzero(statistics.pair == go)[0]]
         return plan.states[int(reached[0])], plan.states
@@ -342,7 +342,7 @@ def test_numbers_that_are_no_ids_can_be_names(other):
     assert listed.result.plan.states == [0, other]
 
 
-@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
+@pytest.mark.filterwarnings("ignore::mdpfn.coverage.CoverageWarning")
 def test_exploitation_is_greedy_where_something_is_known():
     data = {"state": [0, 1, 0], "action": [0, 1, 2], "reward": [0.0, 1.0, -1.0], "next_state": [1, 2, 3]}
     data["terminated"] = [False, True, False]
@@ -393,7 +393,7 @@ class TestEndsWithoutANextState:
 
     def check(self, data: Any, names: list[Any], **options: Any) -> None:
         agent = tiny_agent().fit(data, **options)
-        z = agent.statistics.batch()
+        z = agent.statistics.table()
         assert agent.result.plan.states == names
         assert z.n_terminated.sum() == 10
         assert z.n_states[0] == 2
@@ -420,7 +420,7 @@ class TestEndsWithoutANextState:
                 tiny_agent().fit(path)
 
 
-@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
+@pytest.mark.filterwarnings("ignore::mdpfn.coverage.CoverageWarning")
 @pytest.mark.parametrize(
     "header", ["State,Action,Reward,NextState", "state|action|reward|Next State", "S;A;R;next-state"]
 )
@@ -436,7 +436,7 @@ def test_gaps_between_ids_are_pointed_out():
         tiny_agent().fit(([0, 100], [0, 0], [0.0, 1.0], [100, 200]))
 
 
-@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
+@pytest.mark.filterwarnings("ignore::mdpfn.coverage.CoverageWarning")
 @pytest.mark.parametrize(
     "space", [spaces.Tuple((spaces.Discrete(3), spaces.Discrete(2))), spaces.MultiDiscrete([3, 2])]
 )
@@ -450,7 +450,7 @@ def test_rows_hold_values_of_any_space(space):
     )
 
 
-@pytest.mark.filterwarnings("ignore::mdpfn.interface.coverage.CoverageWarning")
+@pytest.mark.filterwarnings("ignore::mdpfn.coverage.CoverageWarning")
 def test_states_that_were_never_logged_are_answered_and_observed():
     agent = tiny_agent().fit([("a", "go", 0.0, "b"), ("b", "stay", 1.0, "a")])
     assert agent.predict("c")[0] in ("go", "stay")

@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from mdpfn import MdpfnError, Statistics
-from mdpfn.interface.plan import empirical_value
+from mdpfn.plan import empirical_value
 from tests.interface import contents, tiny_agent
 
 
@@ -80,7 +80,7 @@ def test_other_toy_texts_run(name: str) -> None:
 def test_a_state_of_blackjack_ends_some_episodes_and_not_others() -> None:
     agent = tiny_agent()
     agent.solve(gym.make("Blackjack-v1"), episodes=120, seed=0)
-    z = agent.statistics.batch()
+    z = agent.statistics.table()
     left = set((z.pair // 2).tolist())
     assert agent.statistics.terminal & left  # sticking ends the episode in a state in which others hit on
     value = empirical_value(agent.statistics, agent.plan().greedy, 0.95)
@@ -113,13 +113,13 @@ def test_replanning_follows_episodes_or_steps() -> None:
     plans = []
     planner = agent._planner
 
-    def counting(statistics: Any, told: Any) -> Any:
+    def counting(statistics: Any, info: Any) -> Any:
         plans.append(statistics)
-        return planner(statistics, told)
+        return planner(statistics, info)
 
     for every, expected in ((None, 3), (5, 6)):
         agent.reset(4, 2, replan_every=every, seed=0)
-        agent.context.learner.planner = counting
+        agent.problem.learner.planner = counting
         plans.clear()
         for step in range(30):
             agent.observe(0, agent.act(0), 0.0, 1, terminated=False, truncated=step % 10 == 9)
@@ -229,7 +229,7 @@ def test_results_tell_draw_and_save(tmp_path: Path) -> None:
 
 
 def test_environments_of_the_package_are_made_by_their_id() -> None:
-    from mdpfn.interface.agent import made_env
+    from mdpfn.agent import made_env
 
     assert made_env("mdpfn/GridWorld-v0").observation_space.n > 1
 

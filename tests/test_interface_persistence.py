@@ -12,8 +12,8 @@ import pytest
 from gymnasium import spaces
 
 from mdpfn import Agent, MdpfnError
-from mdpfn.interface.context import Options
-from mdpfn.interface.spaces import space_from_json, space_to_json
+from mdpfn.online.problem import Options
+from mdpfn.spaces.encoding import space_from_json, space_to_json
 from mdpfn.storage import DESCRIPTION, TENSORS
 from mdpfn.weights import DEFAULT_WEIGHTS, save_model, shipped_models
 from tests.interface import contents, tiny_agent, tiny_model
@@ -143,8 +143,8 @@ def test_numbers_of_numpy_are_saved_and_compared_as_numbers(tmp_path: Path) -> N
     agent.observe(0, 1, np.float32(0), 1, terminated=True)
     agent.save(tmp_path / "agent")
     again = Agent.load(tmp_path / "agent")
-    assert again.context.options == agent.context.options == Options(0.5, (0, 1e4), 3)
-    assert again.statistics.batch().reward_sum.tolist() == [float(np.float16(1e4)) * 10]
+    assert again.problem.options == agent.problem.options == Options(0.5, (0, 1e4), 3)
+    assert again.statistics.table().reward_sum.tolist() == [float(np.float16(1e4)) * 10]
     assert again.result.returns.tolist() == [float(np.float16(1e4)) * 10]
 
 

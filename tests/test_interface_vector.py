@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from mdpfn import Statistics
-from mdpfn.agents.base import Transition
+from mdpfn.online.learner import Transition
 from tests.interface import contents, tiny_agent
 
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
@@ -124,10 +124,10 @@ def test_other_vector_environments_run(make: Callable[[], VectorEnv[Any, Any, An
 
 def test_episodes_of_different_environments_do_not_mix() -> None:
     agent = tiny_agent().reset(3, 1)
-    context = agent.context
+    problem = agent.problem
     for environment, reward in ((0, 1.0), (1, 10.0), (0, 1.0), (1, 10.0)):
-        context.record(Transition(0, 0, reward, 1, False, False), environment)
-    context.record(Transition(1, 0, 1.0, 2, True, False), 0)
-    assert context.history.returns == [3.0]
-    assert context.history.under_way == {1: (20.0, 2)}
-    assert context.history.start_states == {0: 2}
+        problem.record(Transition(0, 0, reward, 1, False, False), environment)
+    problem.record(Transition(1, 0, 1.0, 2, True, False), 0)
+    assert problem.history.returns == [3.0]
+    assert problem.history.under_way == {1: (20.0, 2)}
+    assert problem.history.start_states == {0: 2}

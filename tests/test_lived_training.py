@@ -14,8 +14,8 @@ from mdpfn.network.network import NetworkConfig
 from mdpfn.prior.world import WorldConfig
 from mdpfn.storage import read_bundle
 from mdpfn.training.config import CONFIGS, TrainingConfig, from_dict
-from mdpfn.training.lives import LifeConfig
 from mdpfn.training.loop import Trainer, train
+from mdpfn.training.tasks import TaskConfig
 from mdpfn.weights import load_model
 from tests.runs import SMALL, final_state, identical, metrics_of, train_together
 
@@ -23,7 +23,7 @@ LIVED = replace(
     SMALL,
     network=NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.2, inputs="planned", quantiles=(0.25, 0.5, 0.75)),
     world=WorldConfig(n_states=(2, 6), n_actions=(2, 3), discount=(0.8, 0.9)),
-    lives=LifeConfig(slots=6, episodes=(1, 3), steps=(5, 10)),
+    tasks=TaskConfig(slots=6, episodes=(1, 3), steps=(5, 10)),
     optimizer="muon",
 )
 
@@ -55,7 +55,7 @@ def test_stopping_at_any_step_leaves_no_trace(tmp_path):
     }  # fmt: skip
     for step in range(1, LIVED.steps):
         run = tmp_path / f"stopped-{step}"
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.problem() as patch:
             stop_after(patch, step)
             assert train(LIVED, run).step == step
         assert train(LIVED, run, resume="auto").step == LIVED.steps

@@ -11,27 +11,27 @@ import torch
 from hypothesis import assume, given, settings
 from scipy.stats import chi2
 
-from mdpfn.agents.policies import exploiting
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
-from mdpfn.estimates import CERTAIN
-from mdpfn.exact import Scorer, optimal_q, policy_value, solve
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.exact import Scorer, optimal_q, policy_value, solve
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.network import Answer, NetworkConfig, PolicyNetwork
-from mdpfn.outlook import Outlook
+from mdpfn.planners.classical import CERTAINTY_EQUIVALENT
+from mdpfn.planners.output import PlannerOutput
+from mdpfn.planners.policies import exploiting
 from mdpfn.prior.world import WorldConfig, sample_world
-from mdpfn.training.lived_validation import held_out_meetings, validate_meetings
-from mdpfn.training.lives import BEHAVIOURS, Behaviour, Crowd, Life, LifeConfig, begin, cover
+from mdpfn.training.held_out import held_out_batches, validate_batches
 from mdpfn.training.objective import LARGEST_PULL, ObjectiveConfig, quantile_loss, return_gradient
-from mdpfn.training.pool import Meeting, Pool, greedy_among_ties
+from mdpfn.training.pool import TaskPool, TrainingBatch, greedy_among_ties
+from mdpfn.training.tasks import BEHAVIOURS, Behaviour, Task, TaskConfig, VectorRollout, begin, cover
 from tests.strategies import mdps
 
 WORLD = WorldConfig(n_states=(2, 8), n_actions=(2, 3), discount=(0.8, 0.95))
 SAMPLER = partial(sample_world, config=WORLD)
-CONFIG = LifeConfig(slots=6, episodes=(1, 4), steps=(5, 20))
+CONFIG = TaskConfig(slots=6, episodes=(1, 4), steps=(5, 20))
 
 
-def only(behaviour: Behaviour, **changes: object) -> LifeConfig:
+def only(behaviour: Behaviour, **changes: object) -> TaskConfig:
     shares = tuple(float(kind == behaviour) for kind in BEHAVIOURS)
     return replace(CONFIG, behaviours=shares, **changes)
 
@@ -48,16 +48,16 @@ def small_mdp(seed: int = 0, reward_std: float = 0.0) -> TabularMDP:
     )
 
 
-def life_of(mdp: TabularMDP, seed: int = 0, **changes: object) -> Life:
-    life = begin(np.random.default_rng(seed), 0, mdp, only("uniform"))
-    return replace(life, **changes)
+def life_of(mdp: TabularMDP, seed: int = 0, **changes: object) -> Task:
+    task = begin(np.random.default_rng(seed), 0, mdp, only("uniform"))
+    return replace(task, **changes)
 
 
-def live_for_long(lives: list[Life], policies: list[Floats], episodes: int = 40) -> None:
+def live_for_long(tasks: list[Task], policies: list[Floats], episodes: int = 40) -> None:
     rng = np.random.default_rng(1)
-    crowd = Crowd(lives)
+    rollout = VectorRollout(tasks)
     for _ in range(episodes):
-        crowd.live(rng, np.concatenate([policy.reshape(-1) for policy in policies]))
+        rollout.live(rng, np.concatenate([policy.reshape(-1) for policy in policies]))
 
 
 def row_of(mdp: TabularMDP) -> np.ndarray:
@@ -78,52 +78,52 @@ class TestLiving:
     def test_transitions_actions_and_starts_follow_the_mdp(self):
         mdps = [small_mdp(0), small_mdp(1)]
         policies = [np.tile([0.2, 0.8], (6, 1)), np.tile([0.7, 0.3], (6, 1))]
-        lives = [life_of(mdp, steps=50, reports=True, again=True) for mdp in mdps]
-        live_for_long(lives, policies, 100)
-        for life, policy in zip(lives, policies, strict=True):
-            assert life.count.sum() == 100 * 50
-            row = row_of(life.mdp)
-            assert looks_drawn_from(life.count, life.mdp.transition.data, row)
-            assert not looks_drawn_from(life.count, life.mdp.transition.data[::-1], row)  # the check can fail
-            visits = np.bincount(row, weights=life.count, minlength=12)
+        tasks = [life_of(mdp, steps=50, reports=True, again=True) for mdp in mdps]
+        live_for_long(tasks, policies, 100)
+        for task, policy in zip(tasks, policies, strict=True):
+            assert task.count.sum() == 100 * 50
+            row = row_of(task.mdp)
+            assert looks_drawn_from(task.count, task.mdp.transition.data, row)
+            assert not looks_drawn_from(task.count, task.mdp.transition.data[::-1], row)  # the check can fail
+            visits = np.bincount(row, weights=task.count, minlength=12)
             assert looks_drawn_from(visits, policy.reshape(-1), np.arange(12) // 2)
 
     def test_starts_follow_their_distribution(self):
         mdp = small_mdp()
-        lives = [life_of(mdp, steps=1, reports=True) for _ in range(50)]
-        live_for_long(lives, [np.full((6, 2), 0.5)] * 50, 20)
-        visits = sum(np.bincount(row_of(mdp) // 2, weights=life.count, minlength=6) for life in lives)
+        tasks = [life_of(mdp, steps=1, reports=True) for _ in range(50)]
+        live_for_long(tasks, [np.full((6, 2), 0.5)] * 50, 20)
+        visits = sum(np.bincount(row_of(mdp) // 2, weights=task.count, minlength=6) for task in tasks)
         assert looks_drawn_from(visits, mdp.start, np.zeros(6, dtype=int))
 
     def test_rewards_are_those_of_the_transitions(self):
-        life = life_of(small_mdp(), steps=50, reports=True, again=True)
-        live_for_long([life], [np.full((6, 2), 0.5)])
-        row = row_of(life.mdp)
-        paid = np.bincount(row, weights=life.count * life.mdp.outcome_reward, minlength=12)
-        np.testing.assert_allclose(life.reward_sum, paid, atol=1e-9)
-        assert life.largest == np.abs(life.mdp.outcome_reward[life.count > 0]).max()
+        task = life_of(small_mdp(), steps=50, reports=True, again=True)
+        live_for_long([task], [np.full((6, 2), 0.5)])
+        row = row_of(task.mdp)
+        paid = np.bincount(row, weights=task.count * task.mdp.outcome_reward, minlength=12)
+        np.testing.assert_allclose(task.reward_sum, paid, atol=1e-9)
+        assert task.largest == np.abs(task.mdp.outcome_reward[task.count > 0]).max()
 
     def test_noise_has_its_standard_deviation(self):
         rng = np.random.default_rng(0)
         mdp = small_mdp(reward_std=2.0)
         deviations = []
         for _ in range(40):
-            life = life_of(mdp, steps=50, reports=True, again=True)
-            Crowd([life]).live(rng, np.full(12, 0.5))
+            task = life_of(mdp, steps=50, reports=True, again=True)
+            VectorRollout([task]).live(rng, np.full(12, 0.5))
             row = row_of(mdp)
-            expected = np.bincount(row, weights=life.count * mdp.outcome_reward, minlength=12)
-            visits = np.bincount(row, weights=life.count, minlength=12)
-            deviations.extend(((life.reward_sum - expected)[visits > 0] / np.sqrt(visits[visits > 0])).tolist())
+            expected = np.bincount(row, weights=task.count * mdp.outcome_reward, minlength=12)
+            visits = np.bincount(row, weights=task.count, minlength=12)
+            deviations.extend(((task.reward_sum - expected)[visits > 0] / np.sqrt(visits[visits > 0])).tolist())
         assert np.std(deviations) == pytest.approx(2.0, rel=0.15)
         assert np.mean(deviations) == pytest.approx(0.0, abs=0.5)
 
     def test_nobody_goes_on_from_an_end_that_is_reported(self):
-        told, untold = life_of(small_mdp(), steps=30, reports=True), life_of(small_mdp(), steps=30, reports=False)
-        live_for_long([told, untold], [np.full((6, 2), 0.5)] * 2)
-        of_terminal = row_of(told.mdp) // 2 == 5
-        assert told.count[of_terminal].sum() == 0
+        info, untold = life_of(small_mdp(), steps=30, reports=True), life_of(small_mdp(), steps=30, reports=False)
+        live_for_long([info, untold], [np.full((6, 2), 0.5)] * 2)
+        of_terminal = row_of(info.mdp) // 2 == 5
+        assert info.count[of_terminal].sum() == 0
         assert untold.count[of_terminal].sum() > 0
-        z = Crowd([told, untold]).statistics()
+        z = VectorRollout([info, untold]).statistics()
         ended = z.n_terminated > 0
         mdp = z.pair_mdp[z.transition_row]
         np.testing.assert_array_equal(ended, (z.successor == 5) & (mdp == 0))
@@ -133,23 +133,23 @@ class TestLiving:
     def test_an_episode_that_ended_goes_on_only_where_another_follows(self):
         once, again = (life_of(small_mdp(), steps=30, reports=True, again=again) for again in (False, True))
         live_for_long([once, again], [np.full((6, 2), 0.5)] * 2, 20)
-        ends = Crowd([once]).statistics().n_terminated.sum()
+        ends = VectorRollout([once]).statistics().n_terminated.sum()
         assert 0 < ends <= 20
         assert once.count.sum() < again.count.sum() == 20 * 30
-        assert Crowd([again]).statistics().n_terminated.sum() > 20
+        assert VectorRollout([again]).statistics().n_terminated.sum() > 20
 
     def test_episodes_are_counted(self):
-        lives = [life_of(small_mdp(), episodes_left=9, steps=5), life_of(small_mdp(), episodes_left=4, steps=7)]
-        live_for_long(lives, [np.full((6, 2), 0.5)] * 2, 3)
-        assert [life.episodes_left for life in lives] == [6, 1]
+        tasks = [life_of(small_mdp(), episodes_left=9, steps=5), life_of(small_mdp(), episodes_left=4, steps=7)]
+        live_for_long(tasks, [np.full((6, 2), 0.5)] * 2, 3)
+        assert [task.episodes_left for task in tasks] == [6, 1]
 
     def test_statistics_are_those_of_each_life(self):
-        lives = [life_of(small_mdp(seed), steps=20, reports=True) for seed in range(3)]
-        live_for_long(lives, [np.full((6, 2), 0.5)] * 3, 5)
-        together = Crowd(lives).statistics()
-        for i, life in enumerate(lives):
+        tasks = [life_of(small_mdp(seed), steps=20, reports=True) for seed in range(3)]
+        live_for_long(tasks, [np.full((6, 2), 0.5)] * 3, 5)
+        together = VectorRollout(tasks).statistics()
+        for i, task in enumerate(tasks):
             dense = np.zeros((12, 6))
-            dense[row_of(life.mdp), life.mdp.transition.indices] = life.count
+            dense[row_of(task.mdp), task.mdp.transition.indices] = task.count
             ours = np.zeros((12, 6))
             mine = together.pair_mdp[together.transition_row] == i
             ours[together.pair[together.transition_row[mine]], together.successor[mine]] = together.transition_count[
@@ -157,39 +157,39 @@ class TestLiving:
             ]
             np.testing.assert_array_equal(ours, dense)
             np.testing.assert_allclose(together.n_visits[together.pair_mdp == i], dense.sum(1)[dense.sum(1) > 0])
-            assert together.reward_scale[i] == (life.largest if np.isinf(life.told.reward_high[0]) else max(
-                abs(life.told.reward_low[0]), abs(life.told.reward_high[0])))  # fmt: skip
+            assert together.reward_scale[i] == (task.largest if np.isinf(task.info.reward_high[0]) else max(
+                abs(task.info.reward_low[0]), abs(task.info.reward_high[0])))  # fmt: skip
 
     @pytest.mark.parametrize("reports", [True, False])
     def test_covering_visits_every_pair_alike(self, reports):
-        life = life_of(small_mdp(), reports=reports)
-        cover(np.random.default_rng(0), life, 200.0)
-        row = row_of(life.mdp)
-        visits = np.bincount(row, weights=life.count, minlength=12)
+        task = life_of(small_mdp(), reports=reports)
+        cover(np.random.default_rng(0), task, 200.0)
+        row = row_of(task.mdp)
+        visits = np.bincount(row, weights=task.count, minlength=12)
         can_be = np.arange(12) < (10 if reports else 12)
         assert (visits[~can_be] == 0).all()
         assert np.abs(visits[can_be] - 200).max() < 6 * np.sqrt(200)
-        assert looks_drawn_from(life.count, life.mdp.transition.data, row)
-        paid = np.bincount(row, weights=life.count * life.mdp.outcome_reward, minlength=12)
-        np.testing.assert_allclose(life.reward_sum, paid, atol=1e-9)
+        assert looks_drawn_from(task.count, task.mdp.transition.data, row)
+        paid = np.bincount(row, weights=task.count * task.mdp.outcome_reward, minlength=12)
+        np.testing.assert_allclose(task.reward_sum, paid, atol=1e-9)
 
 
 class TestBeginning:
     def test_ranges_that_are_told_hold_the_rewards(self):
         mdp = small_mdp()
-        lives = [begin(np.random.default_rng(i), i, mdp, replace(CONFIG, range_known=0.5)) for i in range(60)]
-        told = [life.told for life in lives if np.isfinite(life.told.reward_high[0])]
-        assert 10 < len(told) < 50
-        assert all(t.reward_low[0] <= mdp.outcome_reward.min() for t in told)
-        assert all(t.reward_high[0] >= mdp.outcome_reward.max() for t in told)
-        assert all(life.told.discount[0] == mdp.discount for life in lives)
-        assert {life.behaviour for life in lives} == set(BEHAVIOURS)
-        assert {life.reports for life in lives} == {True, False}
+        tasks = [begin(np.random.default_rng(i), i, mdp, replace(CONFIG, range_known=0.5)) for i in range(60)]
+        info = [task.info for task in tasks if np.isfinite(task.info.reward_high[0])]
+        assert 10 < len(info) < 50
+        assert all(t.reward_low[0] <= mdp.outcome_reward.min() for t in info)
+        assert all(t.reward_high[0] >= mdp.outcome_reward.max() for t in info)
+        assert all(task.info.discount[0] == mdp.discount for task in tasks)
+        assert {task.behaviour for task in tasks} == set(BEHAVIOURS)
+        assert {task.reports for task in tasks} == {True, False}
 
     def test_coverage_comes_at_once(self):
-        life = begin(np.random.default_rng(0), 0, small_mdp(), only("coverage", budget=(5.0, 5.0)))
-        assert life.episodes_left == 1
-        assert life.count.sum() == pytest.approx(5 * 12, rel=0.5)
+        task = begin(np.random.default_rng(0), 0, small_mdp(), only("coverage", budget=(5.0, 5.0)))
+        assert task.episodes_left == 1
+        assert task.count.sum() == pytest.approx(5 * 12, rel=0.5)
         assert begin(np.random.default_rng(0), 0, small_mdp(), only("policy")).count.sum() == 0
 
     @pytest.mark.parametrize(
@@ -207,83 +207,87 @@ class TestBeginning:
             replace(CONFIG, **changes)
 
 
-def meeting_of(n: int = 5, temperature: float = 0.25, **changes: object) -> Meeting:
-    pool = Pool(replace(CONFIG, slots=n, **changes), SAMPLER, [3, 0])
-    meeting = Meeting(Crowd(pool.lives), temperature)
+def meeting_of(n: int = 5, temperature: float = 0.25, **changes: object) -> TrainingBatch:
+    pool = TaskPool(replace(CONFIG, slots=n, **changes), SAMPLER, [3, 0])
+    training_batch = TrainingBatch(VectorRollout(pool.tasks), temperature)
     for _ in range(2):
-        meeting.crowd.live(
+        training_batch.rollout.live(
             np.random.default_rng(0),
-            meeting.acting_policy(1 / meeting.crowd.batch.n_actions[meeting.crowd.batch.pair_mdp]),
+            training_batch.acting_policy(
+                1 / training_batch.rollout.batch.n_actions[training_batch.rollout.batch.pair_mdp]
+            ),
         )
-        meeting = Meeting(meeting.crowd, temperature)
-    return meeting
+        training_batch = TrainingBatch(training_batch.rollout, temperature)
+    return training_batch
 
 
-def per_life(meeting: Meeting, table: Floats) -> list[Floats]:
-    parts = np.split(table, meeting.crowd.pair_start[1:-1])
-    return [part.reshape(life.mdp.reward.shape) for part, life in zip(parts, meeting.crowd.lives, strict=True)]
+def per_life(training_batch: TrainingBatch, table: Floats) -> list[Floats]:
+    parts = np.split(table, training_batch.rollout.pair_start[1:-1])
+    return [part.reshape(task.mdp.reward.shape) for part, task in zip(parts, training_batch.rollout.tasks, strict=True)]
 
 
 class TestMeeting:
     def test_targets_are_boltzmann_policies_of_the_optimal_values(self):
-        meeting = meeting_of(temperature=0.3)
-        for life, target in zip(meeting.crowd.lives, per_life(meeting, meeting.target), strict=True):
-            q = optimal_q(life.mdp)
+        training_batch = meeting_of(temperature=0.3)
+        for task, target in zip(
+            training_batch.rollout.tasks, per_life(training_batch, training_batch.target), strict=True
+        ):
+            q = optimal_q(task.mdp)
             advantage = q - q.max(axis=1, keepdims=True)
-            typical = -advantage[~life.mdp.terminal].mean()
+            typical = -advantage[~task.mdp.terminal].mean()
             expected = np.exp(advantage / (0.3 * typical))
             np.testing.assert_allclose(target, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
 
     def test_scores_are_exact(self):
-        meeting = meeting_of()
-        best = np.concatenate([optimal_q(life.mdp).reshape(-1) for life in meeting.crowd.lives])
-        assert meeting.greedy_score(best) == pytest.approx(1, abs=1e-6)
+        training_batch = meeting_of()
+        best = np.concatenate([optimal_q(task.mdp).reshape(-1) for task in training_batch.rollout.tasks])
+        assert training_batch.greedy_score(best) == pytest.approx(1, abs=1e-6)
         scores = []
-        certain = meeting.estimates.q_table(meeting.known, CERTAIN)
+        certain = training_batch.estimates.q_table(training_batch.known, CERTAINTY_EQUIVALENT)
         visited = np.zeros(len(certain), dtype=bool)
-        visited[meeting.crowd.pair_start[meeting.known.pair_mdp] + meeting.known.pair] = True
-        tables = per_life(meeting, certain), per_life(meeting, visited)
-        for life, q, tried in zip(meeting.crowd.lives, *tables, strict=True):
+        visited[training_batch.rollout.pair_start[training_batch.known.pair_mdp] + training_batch.known.pair] = True
+        tables = per_life(training_batch, certain), per_life(training_batch, visited)
+        for task, q, tried in zip(training_batch.rollout.tasks, *tables, strict=True):
             q = np.where(tried | ~tried.any(axis=1, keepdims=True), q, -np.inf)
-            policy = greedy_among_ties(q.reshape(-1), life.mdp.first_pair).reshape(q.shape)
-            scores.append(np.clip(Scorer(life.mdp)(policy), 0, 1))
-        assert meeting.certain_score() == pytest.approx(np.mean(scores), abs=1e-6)
+            policy = greedy_among_ties(q.reshape(-1), task.mdp.first_pair).reshape(q.shape)
+            scores.append(np.clip(Scorer(task.mdp)(policy), 0, 1))
+        assert training_batch.certainty_equivalent_score() == pytest.approx(np.mean(scores), abs=1e-6)
 
     def test_the_score_of_a_network_is_that_of_what_it_exploits_by(self):
-        meeting = meeting_of(n=12, behaviours=only("uniform").behaviours)
-        logits = np.random.default_rng(0).normal(size=len(meeting.q))
+        training_batch = meeting_of(n=12, behaviours=only("uniform").behaviours)
+        logits = np.random.default_rng(0).normal(size=len(training_batch.q))
         scores, n_unknown = [], 0
-        for life, mine in zip(meeting.crowd.lives, per_life(meeting, logits), strict=True):
-            p, n_actions = life.mdp.transition, life.mdp.n_actions
+        for task, mine in zip(training_batch.rollout.tasks, per_life(training_batch, logits), strict=True):
+            p, n_actions = task.mdp.transition, task.mdp.n_actions
             state = np.repeat(np.arange(p.shape[0]) // n_actions, np.diff(p.indptr))
-            unknown = np.bincount(state, weights=life.count) == 0
-            if life.reports:
-                unknown[p.indices[life.count > 0]] &= ~life.mdp.terminal[p.indices[life.count > 0]]
-            scores.append(np.clip(Scorer(life.mdp)(exploiting(Outlook(mine, unknown=unknown))), 0, 1))
+            unknown = np.bincount(state, weights=task.count) == 0
+            if task.reports:
+                unknown[p.indices[task.count > 0]] &= ~task.mdp.terminal[p.indices[task.count > 0]]
+            scores.append(np.clip(Scorer(task.mdp)(exploiting(PlannerOutput(mine, unknown=unknown))), 0, 1))
             n_unknown += unknown.sum()
         assert n_unknown > 0
-        assert meeting.exploiting_score(logits) == pytest.approx(np.mean(scores), abs=1e-6)
+        assert training_batch.exploiting_score(logits) == pytest.approx(np.mean(scores), abs=1e-6)
 
     def test_nobody_acts_out_of_line(self):
         """Each behaviour does what its name says, and a little at random."""
         for kind in ("uniform", "policy"):
-            meeting = meeting_of(behaviours=only(kind).behaviours)
-            batch = meeting.crowd.batch
+            training_batch = meeting_of(behaviours=only(kind).behaviours)
+            batch = training_batch.rollout.batch
             uniform = 1 / batch.n_actions[batch.pair_mdp]
             policy = np.zeros(len(uniform))
             policy[batch.first_pair] = 1.0
             expected = uniform if kind == "uniform" else 0.95 * policy + 0.05 * uniform
-            np.testing.assert_allclose(meeting.acting_policy(policy), expected)
+            np.testing.assert_allclose(training_batch.acting_policy(policy), expected)
 
     def test_gradients_reach_every_output_and_lower_the_loss(self):
         torch.manual_seed(0)
         network = PolicyNetwork(NetworkConfig(8, 2, 2, dropout=0.0, inputs="planned", quantiles=(0.1, 0.5, 0.9)))
-        meeting = meeting_of()
+        training_batch = meeting_of()
         optimizer = torch.optim.Adam(network.parameters(), 1e-2)
         losses = []
         for _ in range(25):
-            loss, parts, policy = meeting.loss(
-                network(meeting.tokens.to(torch.float32)), (0.1, 0.5, 0.9), ObjectiveConfig()
+            loss, parts, policy = training_batch.loss(
+                network(training_batch.tokens.to(torch.float32)), (0.1, 0.5, 0.9), ObjectiveConfig()
             )
             optimizer.zero_grad()
             loss.backward()
@@ -291,19 +295,19 @@ class TestMeeting:
             optimizer.step()
             losses.append((float(loss.detach()), parts["kl"], parts["pinball"], -parts["score"]))
         assert all(last < first for first, last in zip(losses[0], losses[-1], strict=True))
-        np.testing.assert_allclose(np.add.reduceat(policy, meeting.crowd.batch.first_pair), 1, atol=1e-5)
+        np.testing.assert_allclose(np.add.reduceat(policy, training_batch.rollout.batch.first_pair), 1, atol=1e-5)
 
     def test_terminal_states_do_not_count(self):
-        meeting = meeting_of(8, unreported=0.0)
-        terminal = np.concatenate([life.mdp.terminal for life in meeting.crowd.lives])[meeting.state]
+        training_batch = meeting_of(8, unreported=0.0)
+        terminal = np.concatenate([task.mdp.terminal for task in training_batch.rollout.tasks])[training_batch.state]
         assert terminal.any()
-        logits = torch.zeros(len(meeting.q), dtype=torch.float64)
+        logits = torch.zeros(len(training_batch.q), dtype=torch.float64)
 
         def loss_at(values: torch.Tensor, quantiles: torch.Tensor) -> float:
-            return float(meeting.loss(Answer(values, quantiles), (0.5,), ObjectiveConfig())[0])
+            return float(training_batch.loss(Answer(values, quantiles), (0.5,), ObjectiveConfig())[0])
 
-        quantiles = torch.zeros(len(meeting.q), 1, dtype=torch.float64)
-        other = torch.randn(len(meeting.q), dtype=torch.float64)
+        quantiles = torch.zeros(len(training_batch.q), 1, dtype=torch.float64)
+        other = torch.randn(len(training_batch.q), dtype=torch.float64)
         at_terminal = torch.from_numpy(terminal)
         usual = loss_at(logits, quantiles)
         assert loss_at(
@@ -375,14 +379,14 @@ def test_the_quantile_loss_is_least_at_the_true_quantiles() -> None:
 
 
 class TestPool:
-    def step(self, pool: Pool, number: int) -> None:
+    def step(self, pool: TaskPool, number: int) -> None:
         rng = np.random.default_rng([9, number])
-        meeting = pool.meet(rng, 4, 0.25)
-        batch = meeting.crowd.batch
-        pool.go_on(rng, meeting, 1 / batch.n_actions[batch.pair_mdp])
+        training_batch = pool.meet(rng, 4, 0.25)
+        batch = training_batch.rollout.batch
+        pool.go_on(rng, training_batch, 1 / batch.n_actions[batch.pair_mdp])
 
     def test_a_restored_pool_goes_on_bit_by_bit(self):
-        pool, other = (Pool(CONFIG, SAMPLER, [3, 0]) for _ in range(2))
+        pool, other = (TaskPool(CONFIG, SAMPLER, [3, 0]) for _ in range(2))
         for number in range(3):
             self.step(pool, number)
         other.restore({name: tensor.clone() for name, tensor in pool.state().items()})
@@ -392,33 +396,33 @@ class TestPool:
             ours, theirs = pool.state(), other.state()
             assert all(torch.equal(ours[name], theirs[name]) for name in ours)
         assert pool.n_begun > CONFIG.slots  # some lives ended and others began meanwhile
-        for life, twin in zip(pool.lives, other.lives, strict=True):
-            assert (life.behaviour, life.reports, life.again, life.steps) == (
+        for task, twin in zip(pool.tasks, other.tasks, strict=True):
+            assert (task.behaviour, task.reports, task.again, task.steps) == (
                 twin.behaviour, twin.reports, twin.again, twin.steps
             )  # fmt: skip
-            np.testing.assert_array_equal(life.mdp.reward, twin.mdp.reward)
+            np.testing.assert_array_equal(task.mdp.reward, twin.mdp.reward)
 
     def test_what_was_saved_does_not_change_afterwards(self):
-        pool = Pool(CONFIG, SAMPLER, [3, 0])
+        pool = TaskPool(CONFIG, SAMPLER, [3, 0])
         saved = pool.state()
         before = {name: tensor.clone() for name, tensor in saved.items()}
-        other = Pool(CONFIG, SAMPLER, [3, 0])
+        other = TaskPool(CONFIG, SAMPLER, [3, 0])
         other.restore(saved)
         for number in range(3):
             self.step(other, number)
         assert all(torch.equal(saved[name], before[name]) for name in saved)
 
     def test_lives_have_all_ages_and_are_always_as_many(self):
-        pool = Pool(replace(CONFIG, slots=30, episodes=(8, 8), behaviours=(0.0, 1.0, 0.0, 0.0)), SAMPLER, [0, 0])
-        assert len({life.episodes_left for life in pool.lives}) > 4
+        pool = TaskPool(replace(CONFIG, slots=30, episodes=(8, 8), behaviours=(0.0, 1.0, 0.0, 0.0)), SAMPLER, [0, 0])
+        assert len({task.episodes_left for task in pool.tasks}) > 4
         for number in range(5):
             self.step(pool, number)
-            assert len(pool.lives) == 30
-            assert all(life.episodes_left > 0 for life in pool.lives)
-        assert len({life.number for life in pool.lives}) == 30
+            assert len(pool.tasks) == 30
+            assert all(task.episodes_left > 0 for task in pool.tasks)
+        assert len({task.number for task in pool.tasks}) == 30
 
     def test_processes_meet_different_lives(self):
-        one, other = (Pool(CONFIG, SAMPLER, [3, rank]).state() for rank in (0, 1))
+        one, other = (TaskPool(CONFIG, SAMPLER, [3, rank]).state() for rank in (0, 1))
         assert one["count"].shape != other["count"].shape or not torch.equal(one["count"], other["count"])
 
 
@@ -426,7 +430,7 @@ def test_validation_is_always_the_same() -> None:
     torch.manual_seed(0)
     network = PolicyNetwork(NetworkConfig(8, 2, 1, dropout=0.3, inputs="planned", quantiles=(0.5,))).train()
     found = [
-        validate_meetings(network, held_out_meetings(CONFIG, SAMPLER, [0, 7], 5, 0.25), ObjectiveConfig())
+        validate_batches(network, held_out_batches(CONFIG, SAMPLER, [0, 7], 5, 0.25), ObjectiveConfig())
         for _ in range(2)
     ]
     assert found[0] == found[1]
@@ -436,5 +440,5 @@ def test_validation_is_always_the_same() -> None:
         "validation_loss", "validation_kl", "validation_score", "validation_pinball", "validation_greedy_score",
         "certain_score",
     }  # fmt: skip
-    for meeting in held_out_meetings(CONFIG, SAMPLER, [0, 7], 5, 0.25):
-        assert all(life.episodes_left <= 1 and life.behaviour != "policy" for life in meeting.crowd.lives)
+    for training_batch in held_out_batches(CONFIG, SAMPLER, [0, 7], 5, 0.25):
+        assert all(task.episodes_left <= 1 and task.behaviour != "policy" for task in training_batch.rollout.tasks)

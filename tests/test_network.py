@@ -9,11 +9,11 @@ from benchmarks.naive import naive_forward, pad_z
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mdpfn.evidence.statistics import PairTable, Statistics
 from mdpfn.network.attention import successor_attention
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.packing import pack
-from mdpfn.network.planning import outlooks
-from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.network.planning import planner_outputs
 from tests.strategies import seeds, statistics
 
 TOLERANCE = 1e-9
@@ -32,7 +32,7 @@ def make_network(seed: int = 0) -> PolicyNetwork:
 NETWORK = make_network()
 
 
-def oracle(z: StatisticsBatch, depth: int, beta: float = 1.0) -> list[np.ndarray]:
+def oracle(z: PairTable, depth: int, beta: float = 1.0) -> list[np.ndarray]:
     dense = [torch.from_numpy(z.dense_z(i)) for i in range(len(z))]
     # padding beyond the largest MDP, so that every mask matters
     padded = pad_z(dense, z.n_actions.tolist(), int(z.n_states.max()) + 2, int(z.n_actions.max()) + 1)
@@ -44,8 +44,10 @@ def oracle(z: StatisticsBatch, depth: int, beta: float = 1.0) -> list[np.ndarray
 @settings(max_examples=250, deadline=None)
 @given(st.lists(statistics(), min_size=1, max_size=4), st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.0]))
 def test_equals_the_naive_network(parts: list[Statistics], depth: int, beta: float) -> None:
-    z = StatisticsBatch.concatenate([s.batch() for s in parts])
-    for fast, slow in zip(outlooks(NETWORK, z, depth=depth, transition_bias=beta), oracle(z, depth, beta), strict=True):
+    z = PairTable.concatenate([s.table() for s in parts])
+    for fast, slow in zip(
+        planner_outputs(NETWORK, z, depth=depth, transition_bias=beta), oracle(z, depth, beta), strict=True
+    ):
         np.testing.assert_allclose(fast.policy_logits, slow, rtol=0, atol=TOLERANCE)
 
 
@@ -54,17 +56,17 @@ def test_the_comparison_can_fail() -> None:
     history = Statistics.from_transitions(
         [0, 0, 1, 1, 1], [0, 1, 0, 0, 0], [1, -1, 0.5, 0, 0], [1, 2, 0, 2, 2], n_states=4
     )
-    logits = outlooks(NETWORK, history.batch())[0].policy_logits
+    logits = planner_outputs(NETWORK, history.table())[0].policy_logits
     assert np.ptp(logits) > 0.1
-    assert np.abs(logits - outlooks(NETWORK, history.batch(), transition_bias=2.0)[0].policy_logits).max() > 1e-3
-    assert np.abs(logits - outlooks(NETWORK, history.batch(), depth=5)[0].policy_logits).max() > 1e-3
+    assert np.abs(logits - planner_outputs(NETWORK, history.table(), transition_bias=2.0)[0].policy_logits).max() > 1e-3
+    assert np.abs(logits - planner_outputs(NETWORK, history.table(), depth=5)[0].policy_logits).max() > 1e-3
 
 
 @pytest.mark.parametrize("n_states", [1, 2, 7])
 def test_nothing_observed(n_states: int) -> None:
     """Empty statistics: every state and every action looks the same."""
-    z = Statistics(n_states, 3).batch()
-    logits = outlooks(NETWORK, z)[0].policy_logits
+    z = Statistics(n_states, 3).table()
+    logits = planner_outputs(NETWORK, z)[0].policy_logits
     np.testing.assert_allclose(logits, oracle(z, 4)[0], atol=TOLERANCE)
     assert np.ptp(logits) == 0
 
@@ -83,17 +85,17 @@ def test_equivariant_to_names_of_states_and_actions(original: Statistics, seed: 
     rng = np.random.default_rng(seed)
     original = relabelled(original, np.arange(original.n_states), np.arange(original.n_actions))  # same reward scale
     states, actions = rng.permutation(original.n_states), rng.permutation(original.n_actions)
-    logits = outlooks(NETWORK, original.batch())[0].policy_logits
-    renamed = outlooks(NETWORK, relabelled(original, states, actions).batch())[0].policy_logits
+    logits = planner_outputs(NETWORK, original.table())[0].policy_logits
+    renamed = planner_outputs(NETWORK, relabelled(original, states, actions).table())[0].policy_logits
     np.testing.assert_allclose(renamed[np.ix_(states, actions)], logits, atol=TOLERANCE)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(statistics(), min_size=2, max_size=5))
 def test_independent_of_the_rest_of_the_batch(parts: list[Statistics]) -> None:
-    together = outlooks(NETWORK, StatisticsBatch.concatenate([s.batch() for s in parts]))
+    together = planner_outputs(NETWORK, PairTable.concatenate([s.table() for s in parts]))
     for part, found in zip(parts, together, strict=True):
-        alone = outlooks(NETWORK, part.batch())[0]
+        alone = planner_outputs(NETWORK, part.table())[0]
         np.testing.assert_allclose(found.policy_logits, alone.policy_logits, atol=TOLERANCE)
 
 
@@ -101,8 +103,8 @@ def test_independent_of_the_rest_of_the_batch(parts: list[Statistics]) -> None:
 @given(statistics(), st.sampled_from([1e-3, 0.1, 8.0, 1e5]))
 def test_invariant_to_the_scale_of_rewards(original: Statistics, factor: float) -> None:
     counts, sums = original.dense_counts()
-    logits = outlooks(NETWORK, Statistics.from_counts(counts, sums).batch())[0].policy_logits
-    scaled = outlooks(NETWORK, Statistics.from_counts(counts, sums * factor).batch())[0].policy_logits
+    logits = planner_outputs(NETWORK, Statistics.from_counts(counts, sums).table())[0].policy_logits
+    scaled = planner_outputs(NETWORK, Statistics.from_counts(counts, sums * factor).table())[0].policy_logits
     np.testing.assert_allclose(scaled, logits, atol=TOLERANCE)
 
 
@@ -113,7 +115,7 @@ def test_gradients_equal_the_naive_ones() -> None:
         n = 30
         s, a, t = rng.integers(n_states, size=n), rng.integers(n_actions, size=n), rng.integers(n_states, size=n)
         parts.append(Statistics.from_transitions(s, a, rng.normal(size=n), t, n_states=n_states, n_actions=n_actions))
-    z = StatisticsBatch.concatenate([p.batch() for p in parts])
+    z = PairTable.concatenate([p.table() for p in parts])
     network = make_network()
 
     fast = network(pack(z)).policy_logits
@@ -133,9 +135,9 @@ def test_tokens_grow_with_observed_transitions_only(n_states: int) -> None:
     history = Statistics.from_transitions(
         [0, 0, 0, 3], [0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [1, 2, 3, 0], n_states=n_states
     )
-    tokens = pack(history.batch())
+    tokens = pack(history.table())
     assert len(tokens.pair_features) == 4  # three visited pairs, one for all the unvisited
-    assert len(tokens.settled_successor) == 2
+    assert len(tokens.single_successor) == 2
     assert len(tokens.state_mdp) == 3  # two active states, one for all the others
 
 

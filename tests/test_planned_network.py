@@ -11,16 +11,16 @@ from benchmarks.naive import naive_outputs, pad_z
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mdpfn.absorbing import with_absorbing
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
-from mdpfn.estimates import CERTAIN, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, estimate
-from mdpfn.layout import Layout
+from mdpfn.evidence.absorbing import with_absorbing
+from mdpfn.evidence.layout import Layout
+from mdpfn.evidence.statistics import PairTable, Statistics
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.packing import pack
-from mdpfn.network.planning import outlooks
-from mdpfn.statistics import Statistics, StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.network.planning import planner_outputs
+from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, estimate
+from mdpfn.planners.problem_info import ProblemInfo
 from tests.planned import LEVELS, Problem, histories, planned_model, problems, random_network, slow_estimates
 from tests.strategies import seeds
 
@@ -28,18 +28,18 @@ TOLERANCE = 1e-9
 RENAMED = 1e-3  # names change the order of sums; relative advantages blow rounding up where all actions tie
 
 
-def batch_of(parts: list[Problem]) -> tuple[StatisticsBatch, Told]:
-    return StatisticsBatch.concatenate([z for z, _ in parts]), Told.concatenate([told for _, told in parts])
+def batch_of(parts: list[Problem]) -> tuple[PairTable, ProblemInfo]:
+    return PairTable.concatenate([z for z, _ in parts]), ProblemInfo.concatenate([info for _, info in parts])
 
 
-def dense_estimates(known: StatisticsBatch, told: Told) -> list[tuple[Floats, Floats]]:
+def dense_estimates(known: PairTable, info: ProblemInfo) -> list[tuple[Floats, Floats]]:
     """Q (S, A, 4) and V (S, 4) of every MDP, spread over all of its states; `test_estimates` checks them."""
     layout = Layout.of(known)
-    found = estimate(known, told, layout)
+    found = estimate(known, info, layout)
     tables = []
     for mdp, (n_states, n_actions) in enumerate(zip(known.n_states, known.n_actions, strict=True)):
         q, value = np.empty((n_states, n_actions, N_ESTIMATES)), np.empty((n_states, N_ESTIMATES))
-        q[:], value[:] = found.blank_q[mdp], found.value[layout.n_active + mdp]
+        q[:], value[:] = found.unvisited_q[mdp], found.value[layout.n_active + mdp]
         for row in np.flatnonzero(known.pair_mdp == mdp):
             q[divmod(int(known.pair[row]), int(n_actions))] = found.q[row]
         for token in np.flatnonzero(layout.active_mdp == mdp):
@@ -48,7 +48,7 @@ def dense_estimates(known: StatisticsBatch, told: Told) -> list[tuple[Floats, Fl
     return tables
 
 
-def outcomes_and_what_was_seen(known: StatisticsBatch, visits: Floats) -> tuple[Floats, list[float]]:
+def outcomes_and_what_was_seen(known: PairTable, visits: Floats) -> tuple[Floats, list[float]]:
     """(S, A, 3) where each pair leads, and averages over the pairs of states that are not terminal."""
     n_states, n_actions = visits.shape
     outcomes = np.zeros((n_states, n_actions, 3))
@@ -84,7 +84,7 @@ def outcomes_and_what_was_seen(known: StatisticsBatch, visits: Floats) -> tuple[
     return outcomes, seen
 
 
-def standard_errors(known: StatisticsBatch, visits: Floats, gamma: float, q: Floats, value: Floats) -> Floats:
+def standard_errors(known: PairTable, visits: Floats, gamma: float, q: Floats, value: Floats) -> Floats:
     """(S, A) of Q of the certain planner, 0 where nothing was tried."""
     tried = [(int(s), int(a)) for s, a in zip(*np.nonzero(visits), strict=True)]
     errors = np.zeros_like(visits)
@@ -99,19 +99,19 @@ def standard_errors(known: StatisticsBatch, visits: Floats, gamma: float, q: Flo
     return errors
 
 
-def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
+def dense_features(known: PairTable, info: ProblemInfo, q: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
     """What a planned network reads of one MDP beside Z, pair by pair, given its Q (S, A, 4) and V (S, 4)."""
     n_states, n_actions, _ = q.shape
     visits = np.zeros((n_states, n_actions))
     visits.reshape(-1)[known.pair] = known.n_visits
-    gamma, scale = float(told.discount[0]), float(known.reward_scale[0])
-    has_range = bool(np.isfinite(told.reward_high[0]))
+    gamma, scale = float(info.discount[0]), float(known.reward_scale[0])
+    has_range = bool(np.isfinite(info.reward_high[0]))
     outcomes, seen = outcomes_and_what_was_seen(known, visits)
     about_all = [
         np.log10(1 / (1 - gamma)) - 1,
         float(has_range),
-        told.reward_low[0] / scale if has_range else 0.0,
-        told.reward_high[0] / scale if has_range else 0.0,
+        info.reward_low[0] / scale if has_range else 0.0,
+        info.reward_high[0] / scale if has_range else 0.0,
         np.log(n_states) / 4,
         np.log(n_actions) / 2,
         *seen,
@@ -119,7 +119,7 @@ def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats)
     largest = np.zeros(N_ESTIMATES)
     for state, action in zip(*np.nonzero(visits), strict=True):
         largest = np.maximum(largest, value[state] - q[state, action])
-    errors = standard_errors(known, visits, gamma, q[..., CERTAIN], value[:, CERTAIN])
+    errors = standard_errors(known, visits, gamma, q[..., CERTAINTY_EQUIVALENT], value[:, CERTAINTY_EQUIVALENT])
     of_pair, of_row = np.empty((n_states, n_actions, 28)), np.empty((n_states, n_actions, 15))
     of_state = np.empty((n_states, 10))
     for state in range(n_states):
@@ -136,19 +136,19 @@ def dense_features(known: StatisticsBatch, told: Told, q: Floats, value: Floats)
             about = [*np.arcsinh(mine), *np.arcsinh(advantage / 0.05), *relative, untried[action]]
             typical = np.mean(errors[state][~untried] ** 2) if not untried.all() else 0.0
             deviation = np.sqrt(errors[state, action] ** 2 + typical + 1e-12)
-            in_errors = 0.0 if untried[action] else np.arcsinh(advantage[CERTAIN] / deviation)
+            in_errors = 0.0 if untried[action] else np.arcsinh(advantage[CERTAINTY_EQUIVALENT] / deviation)
             gap = max(float(np.arcsinh(mine[OPTIMISTIC]) - np.arcsinh(mine[PESSIMISTIC])), 0.0)
             of_row[state, action] = [*about, in_errors, gap / (gap + 0.5)]
     return of_pair, of_state, of_row
 
 
-def oracle(z: StatisticsBatch, told: Told, estimates: tuple[Floats, Floats], depth: int) -> tuple[Floats, Floats]:
+def oracle(z: PairTable, info: ProblemInfo, estimates: tuple[Floats, Floats], depth: int) -> tuple[Floats, Floats]:
     """Logits (S, A) and quantiles (S, A, levels) of asinh(Q* / reward scale) of one MDP."""
     known = with_absorbing(z)
     n_states, n_actions = int(known.n_states[0]), int(known.n_actions[0])
     padded = pad_z([torch.from_numpy(known.dense_z(0))], [n_actions], n_states + 2, n_actions + 1)
     plans = []
-    for part in dense_features(known, told, *estimates):
+    for part in dense_features(known, info, *estimates):
         filled = torch.zeros(1, n_states + 2, *([n_actions + 1] if part.ndim == 3 else []), part.shape[-1]).double()
         filled[(0, *(slice(n) for n in part.shape))] = torch.from_numpy(part)
         plans.append(filled)
@@ -169,7 +169,7 @@ def oracle(z: StatisticsBatch, told: Told, estimates: tuple[Floats, Floats], dep
     return out[..., 0], of_row[..., :1] + of_row[..., -1:] * quantiles
 
 
-def asinh_quantiles(quantiles: Floats | None, z: StatisticsBatch) -> Floats:
+def asinh_quantiles(quantiles: Floats | None, z: PairTable) -> Floats:
     assert quantiles is not None
     return np.arcsinh(quantiles / z.reward_scale[0])
 
@@ -177,9 +177,9 @@ def asinh_quantiles(quantiles: Floats | None, z: StatisticsBatch) -> Floats:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(problems(), min_size=1, max_size=3), st.integers(0, 4))
 def test_equals_the_naive_network(parts: list[Problem], depth: int) -> None:
-    batch, told = batch_of(parts)
-    estimates = dense_estimates(with_absorbing(batch), told)
-    answers = outlooks(random_network(), batch, told, depth=depth)
+    batch, info = batch_of(parts)
+    estimates = dense_estimates(with_absorbing(batch), info)
+    answers = planner_outputs(random_network(), batch, info, depth=depth)
     for (z, its_told), its_estimates, found in zip(parts, estimates, answers, strict=True):
         logits, quantiles = oracle(z, its_told, its_estimates, depth)
         np.testing.assert_allclose(found.policy_logits, logits, rtol=0, atol=TOLERANCE)
@@ -190,13 +190,13 @@ def test_every_input_matters() -> None:
     """Equality with the oracle is not vacuous: what is told, each feature and the depth change the answer."""
     z = Statistics.from_transitions(
         [0, 0, 1, 1, 1], [0, 1, 0, 0, 0], [1, -1, 0.5, 0, 0], [1, 2, 0, 2, 2], n_states=4
-    ).batch()
+    ).table()
     network = random_network()
-    usual = outlooks(network, z, Told.of(0.9))[0].policy_logits
+    usual = planner_outputs(network, z, ProblemInfo.of(0.9))[0].policy_logits
     assert np.ptp(usual) > 0.1
-    for told, depth in ((Told.of(0.8), None), (Told.of(0.9, (-1, 1)), None), (Told.of(0.9), 5)):
-        assert np.abs(outlooks(network, z, told, depth=depth)[0].policy_logits - usual).max() > 1e-3
-    tokens = pack(z, Told.of(0.9))
+    for info, depth in ((ProblemInfo.of(0.8), None), (ProblemInfo.of(0.9, (-1, 1)), None), (ProblemInfo.of(0.9), 5)):
+        assert np.abs(planner_outputs(network, z, info, depth=depth)[0].policy_logits - usual).max() > 1e-3
+    tokens = pack(z, ProblemInfo.of(0.9))
     with torch.no_grad():
         answer = network(tokens)
         for name in ("pair_features", "state_features", "row_features"):
@@ -212,34 +212,34 @@ def test_every_input_matters() -> None:
 @given(problems())
 def test_untrained_it_does_what_the_certain_planner_does(problem: Problem) -> None:
     """The best action among those tried, wherever one was; and its median is the certain planner's value."""
-    z, told = problem
+    z, info = problem
     known = with_absorbing(z)
-    q, _, _ = slow_estimates(known, told)
-    found = outlooks(planned_model().network, z, told)[0]
+    q, _, _ = slow_estimates(known, info)
+    found = planner_outputs(planned_model().network, z, info)[0]
     tried = np.zeros(q.shape[:2], dtype=bool)
     tried.reshape(-1)[known.pair] = True
     for state in np.flatnonzero(tried[: int(z.n_states[0])].any(axis=1)):
         chosen = int(found.policy_logits[state].argmax())
         assert tried[state, chosen]
-        best = q[state, tried[state], CERTAIN].max()
-        assert q[state, chosen, CERTAIN] >= best - 1e-5 * (1 + abs(best))
+        best = q[state, tried[state], CERTAINTY_EQUIVALENT].max()
+        assert q[state, chosen, CERTAINTY_EQUIVALENT] >= best - 1e-5 * (1 + abs(best))
     for state in np.flatnonzero(~tried[: int(z.n_states[0])].any(axis=1)):
         assert np.ptp(found.policy_logits[state]) == 0
     visited = tried[: int(z.n_states[0])]
     median = asinh_quantiles(found.q_quantiles, z)[..., LEVELS.index(0.5)]
-    truth = np.arcsinh(q[: int(z.n_states[0]), :, CERTAIN])
+    truth = np.arcsinh(q[: int(z.n_states[0]), :, CERTAINTY_EQUIVALENT])
     np.testing.assert_allclose(median[visited], truth[visited], rtol=0, atol=1e-5)
 
 
 @settings(max_examples=40, deadline=None)
 @given(problems())
 def test_unknown_are_states_without_a_tried_action_that_are_not_terminal(problem: Problem) -> None:
-    z, told = problem
+    z, info = problem
     n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
     unknown = np.ones(n_states, dtype=bool)
     unknown[z.pair // n_actions] = False
     unknown[z.successor[z.n_terminated > 0]] = False
-    found = outlooks(random_network(), z, told)[0]
+    found = planner_outputs(random_network(), z, info)[0]
     assert found.unknown is not None
     assert found.unknown.tolist() == unknown.tolist()
 
@@ -252,12 +252,12 @@ def test_untried_actions_are_told_apart_by_what_they_do_elsewhere() -> None:
     history = Statistics.from_transitions(
         [0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 0], [0, 1, -1, 0, 1, -1, 0], [1, 2, 1, 0, 2, 1, 0], n_states=4
     )
-    known, unknown = outlooks(random_network(), history.batch(), Told.of(0.9))[0].policy_logits[2:]
+    known, unknown = planner_outputs(random_network(), history.table(), ProblemInfo.of(0.9))[0].policy_logits[2:]
     assert abs(known[1] - known[2]) > 1e-3
     assert np.abs(np.diff(unknown)).min() > 1e-3
-    alike = PolicyNetwork(replace(random_network().config, elsewhere=False)).double().eval()
+    alike = PolicyNetwork(replace(random_network().config, action_pooling=False)).double().eval()
     alike.load_state_dict({k: v for k, v in random_network().state_dict().items() if not k.startswith("elsewhere.")})
-    known, unknown = outlooks(alike, history.batch(), Told.of(0.9))[0].policy_logits[2:]
+    known, unknown = planner_outputs(alike, history.table(), ProblemInfo.of(0.9))[0].policy_logits[2:]
     assert known[1] == known[2]
     assert np.ptp(unknown) == 0
 
@@ -265,9 +265,9 @@ def test_untried_actions_are_told_apart_by_what_they_do_elsewhere() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(problems(), min_size=2, max_size=4))
 def test_independent_of_the_rest_of_the_batch(parts: list[Problem]) -> None:
-    together = outlooks(random_network(), *batch_of(parts))
-    for (z, told), found in zip(parts, together, strict=True):
-        alone = outlooks(random_network(), z, told)[0]
+    together = planner_outputs(random_network(), *batch_of(parts))
+    for (z, info), found in zip(parts, together, strict=True):
+        alone = planner_outputs(random_network(), z, info)[0]
         np.testing.assert_allclose(found.policy_logits, alone.policy_logits, rtol=0, atol=RENAMED)
         np.testing.assert_array_equal(found.unknown, alone.unknown)
         ours, its = (asinh_quantiles(o.q_quantiles, z) for o in (found, alone))
@@ -281,16 +281,16 @@ def test_equivariant_to_names_of_states_and_actions(
 ) -> None:
     rng = np.random.default_rng(seed)
     states, actions = rng.permutation(history.n_states), rng.permutation(history.n_actions)
-    z = history.batch()
+    z = history.table()
     state, action = np.divmod(z.pair[z.transition_row], z.n_actions[0])
     renamed = Statistics(history.n_states, history.n_actions)
     mean = z.mean_reward[z.transition_row]
     for s, a, t, n, ended, r in zip(state, action, z.successor, z.transition_count, z.n_terminated, mean, strict=True):
         for i in range(int(n)):
             renamed.update(int(states[s]), int(actions[a]), float(r), int(states[t]), i < ended)
-    other = replace(renamed.batch(), reward_scale=z.reward_scale)
-    told = Told.of(0.9, reward_range)
-    here, there = (outlooks(random_network(), batch, told)[0] for batch in (z, other))
+    other = replace(renamed.table(), reward_scale=z.reward_scale)
+    info = ProblemInfo.of(0.9, reward_range)
+    here, there = (planner_outputs(random_network(), batch, info)[0] for batch in (z, other))
     where = np.ix_(states, actions)
     np.testing.assert_allclose(there.policy_logits[where], here.policy_logits, rtol=0, atol=RENAMED)
     ours, its = (asinh_quantiles(found.q_quantiles, z) for found in (here, there))
@@ -301,10 +301,13 @@ def test_equivariant_to_names_of_states_and_actions(
 @given(problems(), st.sampled_from([2.0**-10, 8.0, 2.0**20]))
 def test_the_unit_of_rewards_does_not_matter(problem: Problem, factor: float) -> None:
     """Powers of 2 change no digits, so nothing else may change; quantiles are in units of reward."""
-    z, told = problem
+    z, info = problem
     scaled = replace(z, reward_sum=factor * z.reward_sum, reward_scale=factor * z.reward_scale)
-    range_alike = replace(told, reward_low=factor * told.reward_low, reward_high=factor * told.reward_high)
-    here, there = outlooks(random_network(), z, told)[0], outlooks(random_network(), scaled, range_alike)[0]
+    range_alike = replace(info, reward_low=factor * info.reward_low, reward_high=factor * info.reward_high)
+    here, there = (
+        planner_outputs(random_network(), z, info)[0],
+        planner_outputs(random_network(), scaled, range_alike)[0],
+    )
     np.testing.assert_array_equal(there.policy_logits, here.policy_logits)
     np.testing.assert_array_equal(there.q_quantiles, factor * here.q_quantiles)
 
@@ -313,8 +316,8 @@ def test_the_unit_of_rewards_does_not_matter(problem: Problem, factor: float) ->
 @given(problems())
 def test_quantiles_rise(problem: Problem) -> None:
     for network in (random_network(), planned_model().network):
-        quantiles = outlooks(network, *problem)[0].q_quantiles
-        assert quantiles.shape == (*outlooks(network, *problem)[0].policy_logits.shape, len(LEVELS))
+        quantiles = planner_outputs(network, *problem)[0].q_quantiles
+        assert quantiles.shape == (*planner_outputs(network, *problem)[0].policy_logits.shape, len(LEVELS))
         step = np.diff(quantiles, axis=2)
         assert (step >= 0).all()
         z = problem[0]
@@ -331,9 +334,11 @@ def test_with_much_data_nothing_is_left_in_doubt() -> None:
     for n in (1, 100, 10_000, 1_000_000):
         counts = n * np.array([[[1, 2], [3, 0]], [[0, 1], [2, 2]]])
         history = Statistics.from_counts(counts, counts.sum(-1) * np.array([[1.0, 0.2], [0.0, -1.0]]))
-        known = history.batch()
-        certain = estimate(known, Told.of(0.9), Layout.of(known)).q_table(known, CERTAIN).reshape(2, 2)
-        quantiles = outlooks(random_network(), known, Told.of(0.9))[0].q_quantiles
+        known = history.table()
+        certain = (
+            estimate(known, ProblemInfo.of(0.9), Layout.of(known)).q_table(known, CERTAINTY_EQUIVALENT).reshape(2, 2)
+        )
+        quantiles = planner_outputs(random_network(), known, ProblemInfo.of(0.9))[0].q_quantiles
         assert quantiles is not None
         widths.append(np.abs(quantiles - certain[..., None]).max())
     assert widths == sorted(widths, reverse=True)
@@ -346,7 +351,7 @@ def test_tokens_grow_with_observed_transitions_only() -> None:
         history = Statistics.from_transitions(
             [0, 0, 0, 3], [0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [1, 2, 3, 0], [0, 1, 0, 0], n_states=n_states
         )
-        tokens = pack(with_absorbing(history.batch()), Told.of(0.9, (0, 1)))
+        tokens = pack(with_absorbing(history.table()), ProblemInfo.of(0.9, (0, 1)))
         shapes.append([len(getattr(tokens, f)) for f in ("pair_features", "state_features", "row_features")])
     assert shapes[0] == shapes[1]
     assert shapes[0] == [6, 4, 5 + 4]  # 3 visited pairs, 2 of the terminal state, a blank; 3 active states, a blank
@@ -355,7 +360,7 @@ def test_tokens_grow_with_observed_transitions_only() -> None:
 def test_weights_without_quantiles_have_none() -> None:
     torch.manual_seed(0)
     network = type(random_network())(NetworkConfig(width=8, n_heads=2, depth=1, inputs="planned")).eval()
-    found = outlooks(network, Statistics(3, 2).batch())[0]
+    found = planner_outputs(network, Statistics(3, 2).table())[0]
     assert found.q_quantiles is None
     assert found.policy_logits.shape == (3, 2)
 
@@ -380,9 +385,11 @@ def test_steps_beyond_the_depth_of_training_go_less_and_less_far() -> None:
     """Up to it nothing changes; then depths come together, where a plain network goes on drifting."""
     history = Statistics.from_transitions([0, 1, 2, 0], [0, 0, 1, 1], [0.0, 1.0, 0.0, -1.0], [1, 2, 0, 2])
     network = random_network()
-    plain = {depth: outlooks(network, history.batch(), depth=depth)[0].policy_logits for depth in (3, 4)}
+    plain = {depth: planner_outputs(network, history.table(), depth=depth)[0].policy_logits for depth in (3, 4)}
     network.config = replace(network.config, trained_depth=3)
-    relaxed = {depth: outlooks(network, history.batch(), depth=depth)[0].policy_logits for depth in (3, 4, 400, 401)}
+    relaxed = {
+        depth: planner_outputs(network, history.table(), depth=depth)[0].policy_logits for depth in (3, 4, 400, 401)
+    }
     assert (relaxed[3] == plain[3]).all()
     assert np.abs(relaxed[4] - plain[4]).max() > 1e-6
     assert np.abs(relaxed[401] - relaxed[400]).max() < 1e-3

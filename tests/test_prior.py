@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mdpfn.exploration import explore, sample_budget
-from mdpfn.mdp import MDPBatch, TabularMDP
+from mdpfn.model.mdp import MDPBatch, TabularMDP
 from mdpfn.prior.geometry import GEOMETRIES, sample_geometry, sample_neighbours
 from mdpfn.prior.paper import PriorConfig, sample_mdp
 from mdpfn.prior.picture import draw_contact_sheet
 from mdpfn.prior.rewards import sample_keep_probability, sample_positive_fraction, sample_rewards
 from mdpfn.prior.sizes import log_uniform, sample_n_actions, sample_n_states, sample_outdegree
 from mdpfn.prior.transitions import sample_transition
+from mdpfn.training.visits import explore, sample_budget
 
 N = 4000
 SIGNIFICANCE = 1e-3

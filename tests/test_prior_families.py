@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mdpfn.cli import prior
-from mdpfn.environments import ENVIRONMENTS
+from mdpfn.bench.environments import ENVIRONMENTS
+from mdpfn.cli.main import prior
 from mdpfn.errors import MdpfnError
-from mdpfn.exact import optimal_q, policy_value
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.exact import optimal_q, policy_value
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.graphs import grid, landscape, line, tree
 from mdpfn.prior.overlays import renamed, with_trembling_hand
 from mdpfn.prior.sizes import log_uniform

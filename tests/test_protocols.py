@@ -18,22 +18,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mdpfn.bench.protocols.rollouts import run_episode
 
-from mdpfn.agents import AGENTS, Agent, Transition, Uniform
-from mdpfn.environments import ENVIRONMENTS, Simulator
+from mdpfn.baselines import AGENTS, Agent, Transition, Uniform
+from mdpfn.bench.environments import ENVIRONMENTS, Simulator
+from mdpfn.bench.protocols import commands, convergence, leaderboard, learning_curves, offline
+from mdpfn.bench.protocols.convergence import ConvergenceProtocol, window_start
+from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
+from mdpfn.bench.protocols.learning_curves import LearningCurveProtocol
+from mdpfn.bench.protocols.methods import Method, StoredPlanner
+from mdpfn.bench.protocols.offline import OfflineProtocol
+from mdpfn.bench.protocols.parallel import generator, measure_cells
+from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
 from mdpfn.errors import MdpfnError
-from mdpfn.outlook import Outlook
-from mdpfn.protocols import commands, convergence, leaderboard, learning_curves, offline
-from mdpfn.protocols.convergence import ConvergenceProtocol, window_start
-from mdpfn.protocols.leaderboard import LeaderboardProtocol
-from mdpfn.protocols.learning_curves import LearningCurveProtocol
-from mdpfn.protocols.methods import Method, StoredPlanner
-from mdpfn.protocols.offline import OfflineProtocol
-from mdpfn.protocols.parallel import generator, measure_cells
-from mdpfn.protocols.results import Cell, ResultsFile, Row
-from mdpfn.protocols.rollouts import run_episode
-from mdpfn.statistics import StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.evidence.statistics import PairTable
+from mdpfn.planners.output import PlannerOutput
+from mdpfn.planners.problem_info import ProblemInfo
 
 RESULTS = Path(__file__).parent.parent / "results"
 PAPER = {
@@ -42,7 +42,7 @@ PAPER = {
 }
 
 
-def optimistic_outlooks(batch: StatisticsBatch, told: Told) -> list[Outlook]:
+def optimistic_outlooks(batch: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
     """Stands in for a network: plans on the empirical model, in which unvisited pairs pay half the scale."""
     found = []
     for i in range(len(batch)):
@@ -52,7 +52,7 @@ def optimistic_outlooks(batch: StatisticsBatch, told: Told) -> list[Outlook]:
         for _ in range(100):
             q = (reward + 0.95 * z[:, 2:] @ value).reshape(len(value), -1)
             value = q.max(axis=1)
-        found.append(Outlook(5 * q))
+        found.append(PlannerOutput(5 * q))
     return found
 
 
@@ -254,19 +254,19 @@ class TestConvergence:
         assert convergence.measure(replace(protocol, seeds=1), "frozen-lake", method) == many[:1]
 
     def test_only_the_baselines_are_told_the_true_range(self) -> None:
-        told: list[dict[str, object]] = []
+        info: list[dict[str, object]] = []
 
         def recording(self: Method, mdp: object, **given: object) -> object:
-            told.append(given)
+            info.append(given)
             return original(self, mdp, **given)  # type: ignore[arg-type]
 
         original = Method.maker
         protocol = ConvergenceProtocol(seeds=1, max_episodes=1)
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.problem() as patch:
             patch.setattr(Method, "maker", recording)
             for method in protocol.methods(PLANNER):
                 convergence.measure(protocol, "gridworld-3x3", method)
-        assert told == [{"reward_range": (-1.0, 9.0)}, {"reward_range": (-1.0, 9.0)}, {}]
+        assert info == [{"reward_range": (-1.0, 9.0)}, {"reward_range": (-1.0, 9.0)}, {}]
 
 
 class TestLearningCurves:
@@ -303,7 +303,7 @@ class TestLearningCurves:
                 observed.append(transition.state)
 
         class CountingMethod(Method):
-            def maker(self, mdp: object, **told: object) -> object:  # type: ignore[override]
+            def maker(self, mdp: object, **info: object) -> object:  # type: ignore[override]
                 return partial(Counting, 16, 4, discount=0.95)
 
         protocol = replace(self.SMALL, seeds=1, episodes=4)
@@ -389,7 +389,7 @@ class TestReproduce:
             assert command == f"mdpfn reproduce {what} --weights optimistic"
             ran.append(path.name)
 
-        monkeypatch.setattr("mdpfn.protocols.methods.stored_planner", lambda weights: PLANNER)
+        monkeypatch.setattr("mdpfn.bench.protocols.methods.stored_planner", lambda weights: PLANNER)
         for module in (convergence, offline, learning_curves):
             monkeypatch.setattr(module, "run", record)
         commands.reproduce(what, weights="optimistic", out=tmp_path, workers=3)
@@ -414,8 +414,8 @@ class TestLeaderboard:
         made: list[Agent] = []
 
         class RecordingMethod(Method):
-            def maker(self, mdp: object, **told: object) -> object:  # type: ignore[override]
-                make = super().maker(mdp, **told)  # type: ignore[arg-type]
+            def maker(self, mdp: object, **info: object) -> object:  # type: ignore[override]
+                make = super().maker(mdp, **info)  # type: ignore[arg-type]
                 return lambda **given: made.append(make(**given)) or made[-1]
 
         leaderboard.measure(

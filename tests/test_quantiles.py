@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mdpfn import Agent, MdpfnError
-from mdpfn.interface.plan import Plan
-from mdpfn.statistics import Statistics
+from mdpfn.evidence.statistics import Statistics
+from mdpfn.plan import Plan
 from tests.interface import tiny_agent
 from tests.planned import LEVELS, planned_model
 

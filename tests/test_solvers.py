@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from scipy.sparse import csr_array
 
-from mdpfn.exact import Scorer, optimal_q, optimal_q_batch, policy_value
-from mdpfn.mdp import MDPBatch, TabularMDP
-from mdpfn.solvers import boltzmann_policy, value_iteration
+from mdpfn.model.exact import Scorer, optimal_q, optimal_q_batch, policy_value
+from mdpfn.model.mdp import MDPBatch, TabularMDP
+from mdpfn.model.solvers import boltzmann_policy, value_iteration
 from tests.strategies import mdps
 
 
@@ -49,7 +49,7 @@ def test_sparse_and_dense_policy_evaluation_agree(monkeypatch: pytest.MonkeyPatc
     mdp = TabularMDP.from_dense(rng.dirichlet(np.ones(40), (40, 3)), rng.normal(size=(40, 3)), discount=0.97)
     policy = rng.integers(3, size=40)
     dense = policy_value(mdp, policy)
-    monkeypatch.setattr("mdpfn.exact.DENSE_SOLVE_STATES", 0)
+    monkeypatch.setattr("mdpfn.model.exact.DENSE_SOLVE_STATES", 0)
     np.testing.assert_allclose(policy_value(mdp, policy), dense, atol=1e-10)
 
 

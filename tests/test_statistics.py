@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from mdpfn.errors import MdpfnError
-from mdpfn.statistics import Statistics, StatisticsBatch
+from mdpfn.evidence.statistics import PairTable, Statistics
 from tests.strategies import seeds
 
 
@@ -44,7 +44,7 @@ def test_one_by_one_at_once_and_merged_are_the_same(seed: int) -> None:
 
 def test_dense_z_follows_the_definition() -> None:
     history = Statistics.from_transitions([0, 0, 0, 1], [1, 1, 1, 0], [2.0, 4.0, 0.0, -1.0], [1, 1, 0, 1], n_states=2)
-    z = history.batch().dense_z()
+    z = history.table().dense_z()
     assert z.shape == (4, 4)
     np.testing.assert_allclose(z[0], [0, 0, 0.5, 0.5])  # unvisited: no count, no reward, a uniform row
     np.testing.assert_allclose(z[1], [np.log(4), 2 / 4, 1 / 3, 2 / 3])  # rewards divided by the largest seen, 4
@@ -72,17 +72,17 @@ def test_reward_scale_is_the_largest_seen_and_one_before_any() -> None:
 def test_arrays_follow_later_updates() -> None:
     history = Statistics(3, 2)
     history.update(0, 0, 1.0, 1)
-    assert len(history.batch().pair) == 1
+    assert len(history.table().pair) == 1
     history.update(2, 1, 1.0, 0)
-    np.testing.assert_array_equal(history.batch().pair, [0, 5])
+    np.testing.assert_array_equal(history.table().pair, [0, 5])
 
 
 def test_concatenation_keeps_every_mdp_apart() -> None:
     a = Statistics.from_transitions([0], [0], [1.0], [1], n_states=3, n_actions=2)
     b = Statistics.from_transitions([1, 1], [2, 2], [5.0, 5.0], [0, 1], n_states=2, n_actions=3)
-    both = StatisticsBatch.concatenate([a.batch(), Statistics(4, 1).batch(), b.batch()])
+    both = PairTable.concatenate([a.table(), Statistics(4, 1).table(), b.table()])
     for i, part in enumerate([a, Statistics(4, 1), b]):
-        np.testing.assert_array_equal(both.dense_z(i), part.batch().dense_z())
+        np.testing.assert_array_equal(both.dense_z(i), part.table().dense_z())
 
 
 @pytest.mark.parametrize("terminated", [["False", "False"], [np.nan, 0.0], [2, 0]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mdpfn.errors import MdpfnError
-from mdpfn.statistics import Statistics
+from mdpfn.evidence.statistics import Statistics
 from mdpfn.storage import write_bundle
 
 
@@ -22,8 +22,8 @@ def some_statistics() -> Statistics:
 
 
 def assert_identical(left: Statistics, right: Statistics) -> None:
-    for name, values in vars(left.batch()).items():
-        np.testing.assert_array_equal(values, getattr(right.batch(), name), err_msg=name)
+    for name, values in vars(left.table()).items():
+        np.testing.assert_array_equal(values, getattr(right.table(), name), err_msg=name)
     assert (left.terminal, left.n_transitions) == (right.terminal, right.n_transitions)
     assert (left.reward_min, left.reward_max) == (right.reward_min, right.reward_max)
 
@@ -63,6 +63,6 @@ def test_terminations_are_counted_the_same_however_they_come_in() -> None:
         one_by_one.update(*transition)
     merged = Statistics(2, 2).merge(one_by_one)
     for history in (at_once, one_by_one, merged):
-        np.testing.assert_array_equal(history.batch().n_terminated, [1, 1])
+        np.testing.assert_array_equal(history.table().n_terminated, [1, 1])
     from_counts = Statistics.from_counts(*at_once.dense_counts(), terminal=[1])
-    np.testing.assert_array_equal(from_counts.batch().n_terminated, [2, 1])
+    np.testing.assert_array_equal(from_counts.table().n_terminated, [2, 1])

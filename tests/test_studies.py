@@ -8,26 +8,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mdpfn.bench.figures import draw_figures, tables
+from mdpfn.bench.figures.calibration import coverage, deviation
+from mdpfn.bench.figures.data import read
+from mdpfn.bench.protocols import ablations, calibration, compute, depth, exploration, posterior, sizes
+from mdpfn.bench.protocols.convergence import ConvergenceProtocol
+from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
+from mdpfn.bench.protocols.held_out_worlds import sample_held_out_worlds
+from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
+from mdpfn.bench.protocols.methods import StoredPlanner, stored_planner
+from mdpfn.bench.protocols.offline_leaderboard import OfflineLeaderboardProtocol
+from mdpfn.bench.protocols.parallel import generator
 from mdpfn.errors import MdpfnError
-from mdpfn.exact import optimal_q
-from mdpfn.figures import draw_figures, tables
-from mdpfn.figures.calibration import coverage, deviation
-from mdpfn.figures.data import read
+from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.model.exact import optimal_q
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.outlook import Outlook
+from mdpfn.planners.output import PlannerOutput
+from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.world import FAMILIES, WorldConfig
-from mdpfn.protocols import ablations, calibration, compute, depth, exploration, posterior, sizes
-from mdpfn.protocols.convergence import ConvergenceProtocol
-from mdpfn.protocols.held_out import sample_held_out, statistics_of
-from mdpfn.protocols.held_out_worlds import sample_held_out_worlds
-from mdpfn.protocols.leaderboard import LeaderboardProtocol
-from mdpfn.protocols.methods import StoredPlanner, stored_planner
-from mdpfn.protocols.offline_leaderboard import OfflineLeaderboardProtocol
-from mdpfn.protocols.parallel import generator
-from mdpfn.statistics import Statistics, StatisticsBatch
-from mdpfn.told import Told
 from mdpfn.training.config import CONFIGS
-from mdpfn.training.lives import LifeConfig
+from mdpfn.training.tasks import TaskConfig
 from mdpfn.weights import save_model
 
 SMALL_DEPTH = depth.DepthProtocol(
@@ -35,10 +35,10 @@ SMALL_DEPTH = depth.DepthProtocol(
 )
 
 
-def first_action(statistics: StatisticsBatch, told: Told) -> list[Outlook]:
+def first_action(statistics: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
     """A planner that always takes the first action."""
     return [
-        Outlook(-np.tile(np.arange(a), (s, 1)).astype(float))
+        PlannerOutput(-np.tile(np.arange(a), (s, 1)).astype(float))
         for s, a in zip(statistics.n_states, statistics.n_actions, strict=True)
     ]
 
@@ -52,10 +52,10 @@ LEVELS = (0.1, 0.5, 0.9)
 WORLD = WorldConfig(n_states=(2, 12), n_actions=(2, 4))
 
 
-def certain_of_nothing(statistics: StatisticsBatch, told: Told) -> list[Outlook]:
+def certain_of_nothing(statistics: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
     """A planner that states −10⁹, 0 and 10⁹ as quantiles of everything."""
     return [o._replace(q_quantiles=np.tile([-1e9, 0.0, 1e9], (*o.policy_logits.shape, 1)))
-            for o in first_action(statistics, told)]  # fmt: skip
+            for o in first_action(statistics, info)]  # fmt: skip
 
 
 def load_certain_of_nothing(depth: int | None) -> object:
@@ -202,7 +202,7 @@ class TestHeldOutWorlds:
 
 
 class TestCalibration:
-    SMALL = calibration.CalibrationProtocol(seeds=2, worlds_per_seed=24, lives=LifeConfig(episodes=(1, 4)))
+    SMALL = calibration.CalibrationProtocol(seeds=2, worlds_per_seed=24, tasks=TaskConfig(episodes=(1, 4)))
 
     def test_coverage_is_the_share_of_values_below(self) -> None:
         rows = calibration.measure(self.SMALL, QUANTILE_PLANNER, 0)
@@ -286,7 +286,7 @@ class TestAblations:
         steps=1,
         batch_size=2,
         worlds_per_family=1,
-        lives=LifeConfig(episodes=(1, 2), steps=(5, 10)),
+        tasks=TaskConfig(episodes=(1, 2), steps=(5, 10)),
         data=OfflineLeaderboardProtocol(seeds=1, sizes=(16,)),
         environments=("gridworld-3x3",),
     )
@@ -340,8 +340,8 @@ class TestExploration:
     def test_the_certain_plan(self) -> None:
         """In state 0 one action was tried, which loses; in state 1 both, and in state 2 nothing."""
         data = Statistics.from_transitions([0, 1, 1], [0, 0, 1], [-1.0, 1.0, 0.5], [1, 1, 1], n_states=3, n_actions=2)
-        [outlook] = exploration.load_certain(None)(data.batch(), Told.of(0.9))
-        assert outlook.policy_logits[0].argmax() == 0
-        assert np.isneginf(outlook.policy_logits[0, 1])
-        np.testing.assert_allclose(outlook.policy_logits[1], [10, 0.5 + 9])
-        assert np.ptp(outlook.policy_logits[2]) == 0
+        [output] = exploration.load_certain(None)(data.table(), ProblemInfo.of(0.9))
+        assert output.policy_logits[0].argmax() == 0
+        assert np.isneginf(output.policy_logits[0, 1])
+        np.testing.assert_allclose(output.policy_logits[1], [10, 0.5 + 9])
+        assert np.ptp(output.policy_logits[2]) == 0

@@ -12,32 +12,56 @@ from mdpfn.errors import MdpfnError
 from mdpfn.version import __version__
 
 if TYPE_CHECKING:
-    from mdpfn.interface.agent import Agent
-    from mdpfn.interface.discretize import Discretize
-    from mdpfn.interface.plan import Plan
-    from mdpfn.interface.result import Result
-    from mdpfn.mdp import TabularMDP
-    from mdpfn.statistics import Statistics
-    from mdpfn.weights import load_model
+    from mdpfn.agent import Agent
+    from mdpfn.coverage import Coverage, CoverageWarning
+    from mdpfn.evidence import Evidence, Novelty, PairTable, Statistics, Transition
+    from mdpfn.model.mdp import TabularMDP
+    from mdpfn.online.history import History
+    from mdpfn.online.options import Options
+    from mdpfn.plan import Plan
+    from mdpfn.result import Result
+    from mdpfn.spaces.discretize import Discretize
+    from mdpfn.weights import Model, load_model
+    from mdpfn.weights.limits import Limits
 
 _HOME = {
-    "Agent": "mdpfn.interface.agent",
-    "Discretize": "mdpfn.interface.discretize",
-    "Plan": "mdpfn.interface.plan",
-    "Result": "mdpfn.interface.result",
-    "Statistics": "mdpfn.statistics",
-    "TabularMDP": "mdpfn.mdp",
+    "Agent": "mdpfn.agent",
+    "Coverage": "mdpfn.coverage",
+    "CoverageWarning": "mdpfn.coverage",
+    "Discretize": "mdpfn.spaces.discretize",
+    "Evidence": "mdpfn.evidence",
+    "History": "mdpfn.online.history",
+    "Limits": "mdpfn.weights.limits",
+    "Model": "mdpfn.weights",
+    "Novelty": "mdpfn.evidence",
+    "Options": "mdpfn.online.options",
+    "PairTable": "mdpfn.evidence",
+    "Plan": "mdpfn.plan",
+    "Result": "mdpfn.result",
+    "Statistics": "mdpfn.evidence",
+    "TabularMDP": "mdpfn.model.mdp",
+    "Transition": "mdpfn.evidence",
     "load_model": "mdpfn.weights",
 }
 
 __all__ = [
     "Agent",
+    "Coverage",
+    "CoverageWarning",
     "Discretize",
+    "Evidence",
+    "History",
+    "Limits",
     "MdpfnError",
+    "Model",
+    "Novelty",
+    "Options",
+    "PairTable",
     "Plan",
     "Result",
     "Statistics",
     "TabularMDP",
+    "Transition",
     "__version__",
     "load_model",
 ]

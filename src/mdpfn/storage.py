@@ -1,93 +1,102 @@
-"""Tensors with a JSON description on disk: safetensors, checksummed, written so that a crash loses nothing."""
+"""Arrays with a JSON description in one file: safetensors, checksummed, replaced in one step.
+
+Whoever looks sees the old file or the new one and nothing else, whenever the writer is killed. Nothing is evaluated
+when a file is read, and what is damaged or crafted is refused.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
-import shutil
-import tempfile
+import stat
 from collections.abc import Mapping
-from glob import escape
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.numpy import load, save
 
 from mdpfn.errors import MdpfnError
 
-TENSORS, DESCRIPTION = "tensors.safetensors", "description.json"
-SEAL = "description.sha256"  # vouches for the description, which vouches for the tensors
-FILES = (TENSORS, DESCRIPTION, SEAL)
-UNFINISHED = ".unfinished-"  # then the name of the bundle, a hyphen and random letters
+Arrays = Mapping[str, NDArray[Any]]
+
+DESCRIPTION, SEAL = "description", "description_sha256"  # in the metadata; the description vouches for the arrays
+UNFINISHED = ".unfinished"
+LARGEST_FILE = 2**32  # bytes
+LARGEST_HEADER = 2**26
+OLD_FILES = ("tensors.safetensors", "description.json", "description.sha256")  # of a bundle that was a directory
+_number = itertools.count()
 
 
-def write_bundle(directory: Path, tensors: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> None:
-    """Write tensors and description into `directory`, all or nothing.
+def write_bundle(path: Path, arrays: Arrays, description: Mapping[str, Any]) -> None:
+    """Write arrays and description to the file at `path`, all or nothing; a link is followed, not replaced."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    text = json.dumps({**description, "sha256": _sha256(save(dict(arrays)))}, ensure_ascii=False)
+    data = save(dict(arrays), metadata={DESCRIPTION: text, SEAL: _sha256(text.encode())})
+    write_file(path, data)
 
-    Everything is written and synced beside its place and moved there in one rename, so whoever looks finds the
-    whole bundle or none. A bundle that is there already is moved out of the way just before and deleted after; who
-    is killed in between leaves it where `read_bundle` finds it. A directory with anything else in it is left alone.
-    """
-    others = [path.name for path in directory.iterdir() if path.name not in FILES] if directory.is_dir() else []
-    if others:
-        limit = f"it holds other files, such as {others[0]!r}, which would be lost"
-        raise MdpfnError("the directory", repr(str(directory)), limit, "choose an empty or a new one")
-    data = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
-    text = json.dumps({**description, "sha256": _sha256(data)}, indent=2, ensure_ascii=False).encode()
+
+def write_file(path: Path, data: bytes) -> None:
+    """Put these bytes in the place of whatever the file at `path` held, in one step that survives a crash."""
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f"{UNFINISHED}{directory.name}-", dir=directory.parent))
-    except OSError as error:
-        raise cannot_write(directory, error) from error
-    new, old = scratch / "new", scratch / "old"
+        place = Path(os.path.realpath(path))
+        if place.is_dir():
+            limit = "it is a directory, and what is saved is one file"
+            raise MdpfnError("the path", repr(str(path)), limit, "choose the name of a file")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers_of(place)
+        scratch = place.with_name(f".{place.name[:200]}.{os.getpid()}-{next(_number)}{UNFINISHED}")
+        try:
+            with scratch.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.replace(place)
+        finally:
+            scratch.unlink(missing_ok=True)
+        sync(place.parent)
+    except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
+        raise cannot_write(path, error) from error
+
+
+def read_bundle(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays and description of a bundle whose checksums hold."""
     try:
-        new.mkdir()
-        for name, content in ((TENSORS, data), (DESCRIPTION, text), (SEAL, _seal(text))):
-            _write_synced(new / name, content)
-        sync(new)
-        if directory.is_dir():
-            directory.rename(old)
-        new.rename(directory)
-        sync(directory.parent)
-    except OSError as error:
-        raise cannot_write(directory, error) from error
-    finally:
-        if old.exists() and not directory.exists():
-            old.rename(directory)
-        shutil.rmtree(scratch, ignore_errors=True)
+        if path.is_dir():
+            return _read_directory(path)
+        data = read_regular_file(path)
+        text, seal = _metadata(data)
+        arrays, description = load(data), json.loads(text)
+        if seal != _sha256(text.encode()) or description["sha256"] != _sha256(save(arrays)):
+            raise _damaged(path, "its checksums do not hold")
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
+        raise _damaged(path, f"it must hold arrays and their description ({type(error).__name__})") from None
+    return arrays, description
 
 
-def read_bundle(directory: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Tensors and description of a bundle whose checksums hold."""
-    if not directory.exists():  # it was being replaced when somebody pulled the plug
-        directory = next(directory.parent.glob(f"{UNFINISHED}{escape(directory.name)}-*/old"), directory)
+def read_regular_file(path: Path) -> bytes:
+    """The bytes of a file that is no device, no pipe and not too large."""
     try:
-        data, text, seal = ((directory / name).read_bytes() for name in FILES)
-    except OSError as error:
-        limit = f"it must hold {TENSORS}, {DESCRIPTION} and {SEAL} ({error.strerror})"
-        raise MdpfnError("the bundle", repr(str(directory)), limit, "use another copy") from None
-    if seal != _seal(text):
-        raise _damaged(directory / DESCRIPTION, f"its SHA-256 must be the one in {SEAL}")
-    try:
-        description = json.loads(text)
-        if _sha256(data) != description["sha256"]:
-            raise _damaged(directory / TENSORS, f"its SHA-256 must be the one in {DESCRIPTION}")
-        return load(data), description
-    except (json.JSONDecodeError, KeyError, TypeError, SafetensorError) as error:
-        raise _damaged(directory, f"it must hold safetensors and their description ({error})") from None
+        with open(path, "rb", opener=_open_without_waiting) as file:  # Path.open takes no opener
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
+                limit = f"it must be a regular file of at most {LARGEST_FILE} bytes"
+                raise MdpfnError("the file", repr(str(path)), limit, "use another one")
+            return file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MdpfnError("the file", repr(str(path)), f"it cannot be read ({reason})", "use another copy") from None
 
 
-def remove_unfinished(directory: Path) -> None:
-    """Delete what interrupted writes left behind, except for what they were about to replace."""
-    for scratch in directory.glob(f"{UNFINISHED}*"):
-        replaced = directory / scratch.name.removeprefix(UNFINISHED).rpartition("-")[0]
-        if (scratch / "old").exists() and not replaced.exists():
-            (scratch / "old").rename(replaced)
-        shutil.rmtree(scratch, ignore_errors=True)
+def remove_leftovers(directory: Path) -> None:
+    """Delete what interrupted writes left behind in a directory that nobody else writes to."""
+    for scratch in directory.glob(f".*{UNFINISHED}"):
+        scratch.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:
@@ -100,10 +109,54 @@ def sync(path: Path) -> None:
             os.close(descriptor)
 
 
-def cannot_write(path: Path, error: OSError) -> MdpfnError:
+def cannot_write(path: Path, error: Exception) -> MdpfnError:
     """What to raise when a file or a directory cannot be written."""
-    limit = f"it could not be written ({error.strerror or error})"
+    limit = f"it could not be written ({getattr(error, 'strerror', None) or error})"
     return MdpfnError("the path", repr(str(path)), limit, "free space or choose another place; nothing older was lost")
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for its other end
+
+
+def _metadata(data: bytes) -> tuple[str, str]:
+    """Description and seal from the header of a safetensors file, which is JSON behind eight bytes of length."""
+    length = int.from_bytes(data[:8], "little")
+    if not 2 <= length <= min(LARGEST_HEADER, len(data) - 8):
+        raise ValueError("no header")
+    metadata = json.loads(data[8 : 8 + length])["__metadata__"]
+    return metadata[DESCRIPTION], metadata[SEAL]
+
+
+def _read_directory(directory: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """A bundle of version 0.5 and before: a directory with arrays, description and its checksum."""
+    data, text, seal = (read_regular_file(directory / name) for name in OLD_FILES)
+    description = json.loads(text)
+    if seal.split()[:1] != [_sha256(text).encode()] or description["sha256"] != _sha256(data):
+        raise _damaged(directory, "its checksums do not hold")
+    return load(data), description
+
+
+def _remove_leftovers_of(place: Path) -> None:
+    """Delete what processes left behind that died while they wrote to this place."""
+    for scratch in place.parent.glob(f".{_escaped(place.name[:200])}.*{UNFINISHED}"):
+        writer = scratch.name.removesuffix(UNFINISHED).rpartition(".")[2].partition("-")[0]
+        if writer.isdecimal() and not _is_alive(int(writer)):
+            scratch.unlink(missing_ok=True)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _damaged(path: Path, limit: str) -> MdpfnError:
@@ -112,14 +165,3 @@ def _damaged(path: Path, limit: str) -> MdpfnError:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _seal(description: bytes) -> bytes:
-    return f"{_sha256(description)}  {DESCRIPTION}\n".encode()  # as `sha256sum --check` reads it
-
-
-def _write_synced(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

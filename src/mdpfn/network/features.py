@@ -12,21 +12,21 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, sums_by
-from mdpfn.estimates import CERTAIN, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, Estimates
-from mdpfn.layout import Layout
-from mdpfn.statistics import StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.evidence.table import PairTable
+from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, N_PLANNERS, OPTIMISTIC, PESSIMISTIC, Estimates
+from mdpfn.planners.problem_info import ProblemInfo
 
 Inputs: TypeAlias = Literal["plain", "planned"]
 
 N_OUTCOMES = 3  # numbers about where a pair leads
 N_KNOWN = 16  # numbers about a whole problem
 PLAIN = (2, 0, 0)  # how many features a pair, a state and a row of the readout have in the paper …
-PLANNED = (3 + N_OUTCOMES + 2 * N_ESTIMATES + N_KNOWN, 2 * N_ESTIMATES + 2, 3 * N_ESTIMATES + 3)  # … and with plans
-CERTAIN_VALUE = CERTAIN  # the row feature that is the certainty-equivalent value …
+PLANNED = (3 + N_OUTCOMES + 2 * N_PLANNERS + N_KNOWN, 2 * N_PLANNERS + 2, 3 * N_PLANNERS + 3)  # … and with plans
+CERTAINTY_EQUIVALENT_VALUE = CERTAINTY_EQUIVALENT  # the row feature that is the certainty-equivalent value …
 DOUBT = -1  # … and how little it is to be trusted.
 # Those that are its advantages or say that a pair was never tried, with the logit they make.
-POLICY_SKIP = {N_ESTIMATES: 1.0, 2 * N_ESTIMATES: 2.0, 3 * N_ESTIMATES: -4.0}
+POLICY_SKIP = {N_PLANNERS: 1.0, 2 * N_PLANNERS: 2.0, 3 * N_PLANNERS: -4.0}
 ADVANTAGE_UNIT = 0.05  # of the reward scale: below it advantages are told apart linearly, above it by orders
 SMALLEST_ERROR = 1e-6  # of the reward scale; less is rounding
 DOUBT_UNIT = 0.5  # of asinh Q: optimists and pessimists that are further apart leave much in doubt
@@ -36,34 +36,37 @@ DOUBT_UNIT = 0.5  # of asinh Q: optimists and pessimists that are further apart 
 class Features:
     """Visited pairs in the order of the statistics, then what is never visited."""
 
-    pair: Floats  # (visited + B, ·), the blank pairs last
+    pair: Floats  # (visited + B, ·), the unvisited pairs last
     state: Floats  # (states, ·)
-    row: Floats  # (visited + states, ·): of a visited pair, or of a blank action of each state token
+    row: Floats  # (visited + states, ·): of a visited pair, or of an unvisited action of each state token
 
 
-def plain_features(z: StatisticsBatch, layout: Layout) -> Features:
+def plain_features(model: EmpiricalModel) -> Features:
     """The paper's: log(1 + N) and normalized r̂ of every pair, both 0 where it was never visited (A.3)."""
-    n_visited, n_states = len(z.pair), len(layout.state_mdp)
+    z = model.table
+    n_visited, n_states = len(z.pair), len(model.layout.state_mdp)
     pair = np.zeros((n_visited + len(z), 2))
     pair[:n_visited] = np.stack([np.log1p(z.n_visits), z.normalized_reward], axis=1)
     return Features(pair, np.zeros((n_states, 0)), np.zeros((n_visited + n_states, 0)))
 
 
-def planned_features(z: StatisticsBatch, layout: Layout, told: Told, estimates: Estimates) -> Features:
+def planned_features(info: ProblemInfo, estimates: Estimates) -> Features:
     """The paper's, and what classical planners make of the same statistics, which the network only has to correct.
 
     Values are those of rewards divided by their scale; asinh lets them range over orders of magnitude.
     """
-    shrink = (1 - told.discount)[:, None]
+    model = estimates.model
+    z, layout = model.table, model.layout
+    shrink = (1 - info.discount)[:, None]
     outcomes = _outcomes(z)
-    known = np.concatenate([_told(z, told), _seen(z, layout, outcomes)], axis=1)
-    blank = np.arange(len(z))
-    pair_mdp = np.concatenate([z.pair_mdp, blank])
-    q = np.concatenate([estimates.q, estimates.blank_q])
-    error = _standard_errors(z, layout, told, estimates)
+    known = np.concatenate([_known_before(z, info), _seen(model, outcomes)], axis=1)
+    unvisited = np.arange(len(z))
+    pair_mdp = np.concatenate([z.pair_mdp, unvisited])
+    q = np.concatenate([estimates.q, estimates.unvisited_q])
+    error = _standard_errors(info, estimates)
     pair = np.concatenate(
         [
-            plain_features(z, layout).pair,
+            plain_features(model).pair,
             np.concatenate([outcomes, np.zeros((len(z), N_OUTCOMES))]),
             np.arcsinh(q),
             shrink[pair_mdp] * q,
@@ -74,49 +77,54 @@ def planned_features(z: StatisticsBatch, layout: Layout, told: Told, estimates: 
     )
 
     mdp = layout.state_mdp
-    is_blank = np.zeros(len(mdp))
-    is_blank[layout.n_active :] = 1.0
-    open_actions = layout.n_blank_actions / z.n_actions[mdp]
+    is_unvisited = np.zeros(len(mdp))
+    is_unvisited[layout.n_active :] = 1.0
+    open_actions = layout.n_unvisited_actions / z.n_actions[mdp]
     value = estimates.value
-    state = np.concatenate([np.arcsinh(value), shrink[mdp] * value, open_actions[:, None], is_blank[:, None]], axis=1)
-    return Features(pair, state, _row_features(z, layout, estimates, error))
+    state = np.concatenate(
+        [np.arcsinh(value), shrink[mdp] * value, open_actions[:, None], is_unvisited[:, None]], axis=1
+    )
+    return Features(pair, state, _row_features(estimates, error))
 
 
-def _standard_errors(z: StatisticsBatch, layout: Layout, told: Told, estimates: Estimates) -> Floats:
-    """(visited,) how far chance may have moved Q of the certain planner by where this pair happened to lead.
+def _standard_errors(info: ProblemInfo, estimates: Estimates) -> Floats:
+    """(visited,) how far chance may have moved certainty-equivalent Q by where this pair happened to lead.
 
     Beside what was seen, one outcome counts that is as far off as those of other pairs are: few visits prove little.
     """
+    z, layout = estimates.model.table, estimates.model.layout
     row, n, n_mdps = z.transition_row, len(z.pair), len(z)
-    future = told.discount[z.pair_mdp[row]] * estimates.value[layout.successor, CERTAIN]
+    future = info.discount[z.pair_mdp[row]] * estimates.value[layout.successor, CERTAINTY_EQUIVALENT]
     mean = sums_by(row, z.successor_probs * future, n)
     variance = sums_by(row, z.successor_probs * (future - mean[row]) ** 2, n)
-    q, n_pairs = estimates.q[:, CERTAIN], np.maximum(np.bincount(z.pair_mdp, minlength=n_mdps), 1)
+    q, n_pairs = estimates.q[:, CERTAINTY_EQUIVALENT], np.maximum(np.bincount(z.pair_mdp, minlength=n_mdps), 1)
     centre = sums_by(z.pair_mdp, q, n_mdps) / n_pairs
-    elsewhere = sums_by(z.pair_mdp, (q - centre[z.pair_mdp]) ** 2, n_mdps) / n_pairs
+    action_pooling = sums_by(z.pair_mdp, (q - centre[z.pair_mdp]) ** 2, n_mdps) / n_pairs
     visits = z.n_visits
-    error: Floats = np.sqrt((visits * variance + elsewhere[z.pair_mdp]) / (visits * (visits + 1)))
+    error: Floats = np.sqrt((visits * variance + action_pooling[z.pair_mdp]) / (visits * (visits + 1)))
     return error
 
 
-def _row_features(z: StatisticsBatch, layout: Layout, estimates: Estimates, error: Floats) -> Floats:
-    """asinh Q, asinh of the advantage, the advantage as a part of the largest one of its MDP, whether it is blank,
-    asinh of the certain advantage in standard errors, and how far the optimistic plan is from the pessimistic one.
+def _row_features(estimates: Estimates, error: Floats) -> Floats:
+    """asinh Q, asinh of the advantage, the advantage as a part of the largest one of its MDP, whether the pair was
+    never visited, asinh of the certainty-equivalent advantage in standard errors, and how far the optimistic plan is
+    from the pessimistic one.
     """
+    z, layout = estimates.model.table, estimates.model.layout
     n_visited = len(z.pair)
     state = np.concatenate([layout.visited_state, np.arange(len(layout.state_mdp))])
     mdp, value = layout.state_mdp[state], estimates.value[state]
-    q = np.concatenate([estimates.q, np.minimum(estimates.blank_q[layout.state_mdp], estimates.value)])
+    q = np.concatenate([estimates.q, np.minimum(estimates.unvisited_q[layout.state_mdp], estimates.value)])
     advantage = np.minimum(q - value, 0.0)  # above 0 by rounding only
-    largest = np.zeros((len(z), N_ESTIMATES))
+    largest = np.zeros((len(z), N_PLANNERS))
     np.maximum.at(largest, mdp[:n_visited], -advantage[:n_visited])
     relative = np.maximum(advantage / np.maximum(largest[mdp], 1e-6), -2.0)
-    blank = np.arange(len(state)) >= n_visited
+    unvisited = np.arange(len(state)) >= n_visited
     n_tried = np.bincount(layout.visited_state, minlength=len(value))
     usual = sums_by(layout.visited_state, error**2, len(value)) / np.maximum(n_tried, 1)
     deviation = np.sqrt(error**2 + usual[layout.visited_state] + SMALLEST_ERROR**2)
     in_errors = np.zeros(len(state))
-    in_errors[:n_visited] = np.arcsinh(advantage[:n_visited, CERTAIN] / deviation)
+    in_errors[:n_visited] = np.arcsinh(advantage[:n_visited, CERTAINTY_EQUIVALENT] / deviation)
     asinh_q = np.arcsinh(q)
     gap = np.maximum(asinh_q[:, OPTIMISTIC] - asinh_q[:, PESSIMISTIC], 0.0)
     return np.concatenate(
@@ -124,19 +132,19 @@ def _row_features(z: StatisticsBatch, layout: Layout, estimates: Estimates, erro
             asinh_q,
             np.arcsinh(advantage / ADVANTAGE_UNIT),
             relative,
-            np.stack([blank, in_errors, gap / (gap + DOUBT_UNIT)], axis=1),
+            np.stack([unvisited, in_errors, gap / (gap + DOUBT_UNIT)], axis=1),
         ],
         axis=1,
     )
 
 
-def _outcomes(z: StatisticsBatch) -> Floats:
+def _outcomes(z: PairTable) -> Floats:
     """(visited, N_OUTCOMES) log of how many successors were seen, and the shares that stayed and that terminated.
 
     Attention averages over successors: it tells neither how many there are nor whether one is the state itself.
     """
     row = z.transition_row
-    stays = z.successor == (z.pair // z.n_actions[z.pair_mdp])[row]
+    stays = z.successor == z.state[row]
     ended = z.n_terminated / z.n_visits[row]
     n = len(z.pair)
     return np.stack(
@@ -144,22 +152,22 @@ def _outcomes(z: StatisticsBatch) -> Floats:
     )
 
 
-def _told(z: StatisticsBatch, told: Told) -> Floats:
+def _known_before(z: PairTable, info: ProblemInfo) -> Floats:
     """(B, 6) about each problem, before anything is seen of it: horizon, reward range, sizes."""
-    has_range = np.isfinite(told.reward_high)
-    low = np.where(has_range, told.reward_low, 0.0) / z.reward_scale
-    high = np.where(has_range, told.reward_high, 0.0) / z.reward_scale
-    horizon = np.log10(1 / (1 - told.discount)) - 1
+    has_range = np.isfinite(info.reward_high)
+    low = np.where(has_range, info.reward_low, 0.0) / z.reward_scale
+    high = np.where(has_range, info.reward_high, 0.0) / z.reward_scale
+    horizon = np.log10(1 / (1 - info.discount)) - 1
     return np.stack([horizon, has_range, low, high, np.log(z.n_states) / 4, np.log(z.n_actions) / 2], axis=1)
 
 
-def _seen(z: StatisticsBatch, layout: Layout, outcomes: Floats) -> Floats:
+def _seen(model: EmpiricalModel, outcomes: Floats) -> Floats:
     """(B, 10) what each problem is like, as far as it was seen: what is true of most pairs may hold for the others.
 
     How much was seen; whether the same action leads to the same state again; where pairs lead; rewards. The loops that
     stand for terminal states are nothing that was seen.
     """
-    goes_on = ~layout.is_terminal(z)[layout.visited_state]
+    z, goes_on = model.table, model.goes_on
     mdp, n = z.pair_mdp[goes_on], len(z)
     visits, single, reward = z.n_visits[goes_on], z.n_successors[goes_on] == 1, z.normalized_reward[goes_on]
     variety, stays, ends = outcomes[goes_on].T

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mdpfn.checks import check_types, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.network.attention import successor_attention
-from mdpfn.network.features import CERTAIN_VALUE, DOUBT, PLAIN, PLANNED, POLICY_SKIP, Inputs
+from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT, PLAIN, PLANNED, POLICY_SKIP, Inputs
 from mdpfn.network.packing import Tokens
 
 Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -32,7 +32,9 @@ class NetworkConfig:
     dropout: float = 0.05
     inputs: Inputs = "plain"  # the paper's features, or also what planners make of them
     quantiles: tuple[float, ...] = ()  # levels of the quantiles of Q* that are read off beside the policy
-    elsewhere: bool = False  # whether actions that were never tried in a state are told apart by what they do elsewhere
+    action_pooling: bool = (
+        False  # whether actions that were never tried in a state are told apart by what they do elsewhere
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.quantiles, list):  # as JSON has it
@@ -50,8 +52,8 @@ class NetworkConfig:
             raise MdpfnError("dropout", self.dropout, "it must lie in [0, 1)", "use a value such as 0.05")
         if list(self.quantiles) != sorted({q for q in self.quantiles if 0 < q < 1}):
             raise MdpfnError("quantiles", self.quantiles, "they must rise and lie in (0, 1)", "correct the levels")
-        if self.elsewhere and self.inputs == "plain":
-            raise MdpfnError("elsewhere", True, "it needs planned inputs", "change inputs")
+        if self.action_pooling and self.inputs == "plain":
+            raise MdpfnError("action_pooling", True, "it needs planned inputs", "change inputs")
         if self.quantiles and (self.inputs == "plain" or 0.5 not in self.quantiles):
             limit = "they need planned inputs and the median, 0.5, among them"
             raise MdpfnError("quantiles", self.quantiles, limit, "add what is missing")
@@ -86,8 +88,8 @@ class MLP(nn.Module):
         return out
 
 
-class FollowedPlans(nn.Module):
-    """What plans say of every pair, without a detour through the network; untrained, what the certain planner says.
+class PlanResidual(nn.Module):
+    """What plans say of every pair, without a detour through the network; untrained, certainty equivalence.
 
     How far each is followed depends on the state, and is the same for all actions in it: so the network can trust a
     plan without blurring what it says.
@@ -109,7 +111,7 @@ class FollowedPlans(nn.Module):
         return torch.cat([policy + (trust * plans).sum(dim=-1, keepdim=True), values], dim=-1)
 
 
-class Elsewhere(nn.Module):
+class ActionPooling(nn.Module):
     """What an action did in the states where it was tried, for pairs of which nothing else is known.
 
     Without it, all actions that were never tried in a state look alike. Untrained, it says nothing.
@@ -155,9 +157,9 @@ class PolicyNetwork(nn.Module):
         self.pair_norm = nn.LayerNorm(d)
         self.state_norm = nn.LayerNorm(d)
         self.head = MLP(3 * d + of_row, d, 1 + len(config.quantiles), dropout)  # φ_head [h_s; h_sa; e_sa; plans]
-        self.plans = FollowedPlans(config, of_row) if of_row else None
-        self.elsewhere = Elsewhere(config, of_row) if config.elsewhere else None
-        if self.plans is not None:  # untrained, it says what the plans say; what it learns is a correction
+        self.plan_residual = PlanResidual(config, of_row) if of_row else None
+        self.action_pooling = ActionPooling(config, of_row) if config.action_pooling else None
+        if self.plan_residual is not None:  # untrained, it says what the plans say; what it learns is a correction
             nn.init.zeros_(self.head.out.weight)
             nn.init.zeros_(self.head.out.bias)
 
@@ -188,7 +190,7 @@ class PolicyNetwork(nn.Module):
 
     def _propagation(self, code: Tensor, tokens: Tokens, beta: float) -> Step:
         """One step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ as a function; all that does not change over the K steps is done here."""
-        d, n_settled = self.config.width, len(tokens.settled_successor)
+        d, n_single = self.config.width, len(tokens.single_successor)
         scale = (d // self.config.n_heads) ** -0.5
         query_h, query_e = torch.split(self.query.weight * scale, d, dim=1)
         update_h, update_m, update_e = torch.split(self.pair_update.hidden.weight, d, dim=1)
@@ -196,8 +198,8 @@ class PolicyNetwork(nn.Module):
 
         message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
         pair_constant = F.linear(code, update_e, self.pair_update.hidden.bias + update_m @ self.output.bias)
-        query_constant = F.linear(code[n_settled:], query_e, self.query.bias * scale)
-        # A settled pair attends to one state only, so W_m W_o v is computed for every state and looked up.
+        query_constant = F.linear(code[n_single:], query_e, self.query.bias * scale)
+        # A single-successor pair attends to one state only, so W_m W_o v is computed for every state and looked up.
         state_weight = torch.cat([self.key.weight, self.value.weight, message @ self.value.weight, state_h])
         state_bias = torch.cat(
             [self.key.bias, self.value.bias, message @ self.value.bias, self.state_update.hidden.bias]
@@ -205,12 +207,12 @@ class PolicyNetwork(nn.Module):
         edge_bias = beta * tokens.edge_log_prob + tokens.edge_log_multiplicity
 
         def step(states: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
-            key, value, settled, state_hidden = torch.split(F.linear(states, state_weight, state_bias), d, dim=1)
-            query = torch.addmm(query_constant, pairs[n_settled:], query_h.T)
+            key, value, single, state_hidden = torch.split(F.linear(states, state_weight, state_bias), d, dim=1)
+            query = torch.addmm(query_constant, pairs[n_single:], query_h.T)
             attended = successor_attention(
                 query, key, value, tokens.edge_pair, tokens.edge_state, edge_bias, self.config.n_heads
             )
-            messages = torch.cat([settled.index_select(0, tokens.settled_successor), attended @ message.T])
+            messages = torch.cat([single.index_select(0, tokens.single_successor), attended @ message.T])
             pair_hidden = torch.addmm(pair_constant, pairs, update_h.T).add_(messages)
             pairs = self.pair_norm(self.pair_update.finish(pair_hidden).add_(pairs))
             state_hidden = torch.addmm(state_hidden, mean_over_actions(pairs, tokens), state_mean.T)
@@ -225,34 +227,34 @@ class PolicyNetwork(nn.Module):
         head_s, head_sa, head_e, head_row = torch.tensor_split(self.head.hidden.weight, (d, 2 * d, 3 * d), dim=1)
         of_state = F.linear(states, head_s, self.head.hidden.bias)
         of_pair = F.linear(pairs, head_sa) + F.linear(code, head_e)
-        n_blank = len(tokens.n_states)
-        of_visited, of_blank = of_pair[:-n_blank], of_pair[-n_blank:]
+        n_unvisited = len(tokens.n_states)
+        of_visited, of_unvisited = of_pair[:-n_unvisited], of_pair[-n_unvisited:]
         rows = torch.cat(
             [
                 of_visited + of_state.index_select(0, tokens.pair_state),
-                of_blank.index_select(0, tokens.state_mdp) + of_state,
+                of_unvisited.index_select(0, tokens.state_mdp) + of_state,
             ]
         )
         out = self.head.finish(rows + F.linear(tokens.row_features, head_row))
-        if self.plans is not None:
-            trust = self.plans.trust(states)
+        if self.plan_residual is not None:
+            trust = self.plan_residual.trust(states)
             trust = torch.cat([trust.index_select(0, tokens.pair_state), trust])
-            out = out + self.plans(tokens.row_features, trust)
+            out = out + self.plan_residual(tokens.row_features, trust)
         policy, values = torch.split(out, [1, len(self.config.quantiles)], dim=1)
         logits = policy.squeeze(1).index_select(0, tokens.logit_row)
         if self.config.quantiles:
             values = self.quantiles(values, tokens.row_features)
         return Answer(
-            logits if self.elsewhere is None else logits + self.elsewhere(pairs, tokens),
+            logits if self.action_pooling is None else logits + self.action_pooling(pairs, tokens),
             values.index_select(0, tokens.logit_row),
         )
 
     def quantiles(self, values: Tensor, row_features: Tensor) -> Tensor:
-        """(rows, levels) in rising order: away from the certain value, as far as it is in doubt.
+        """(rows, levels) in rising order: away from the certainty-equivalent value, as far as it is in doubt.
 
         The median by its output, the others from there by positive steps. With much data nothing is left in doubt.
         """
-        certain, doubt = row_features[:, CERTAIN_VALUE, None], row_features[:, DOUBT, None]
+        certain, doubt = row_features[:, CERTAINTY_EQUIVALENT_VALUE, None], row_features[:, DOUBT, None]
         middle = self.config.quantiles.index(0.5)
         median, step = values[:, middle : middle + 1], F.softplus(values)
         below = median - step[:, :middle].flip(1).cumsum(1).flip(1)
@@ -262,8 +264,8 @@ class PolicyNetwork(nn.Module):
 
 def mean_over_actions(pairs: Tensor, tokens: Tokens) -> Tensor:
     """(states, d) 1/|A| Σ_a h_sa of every state token."""
-    n_blank = len(tokens.n_states)
-    visited, blank = torch.split(pairs, [len(pairs) - n_blank, n_blank])
+    n_unvisited = len(tokens.n_states)
+    visited, unvisited = torch.split(pairs, [len(pairs) - n_unvisited, n_unvisited])
     total = pairs.new_zeros(len(tokens.state_mdp), pairs.shape[1]).index_add_(0, tokens.pair_state, visited)
-    unvisited = tokens.blank_weight[:, None] * blank.index_select(0, tokens.state_mdp)
-    return torch.addcmul(unvisited, total, tokens.visited_weight[:, None])
+    untried = tokens.unvisited_weight[:, None] * unvisited.index_select(0, tokens.state_mdp)
+    return torch.addcmul(untried, total, tokens.visited_weight[:, None])

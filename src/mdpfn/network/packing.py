@@ -4,9 +4,9 @@ Three exact facts keep the tokens few, whatever |S| and |A|:
 
 - nothing is padded: tokens of all MDPs of a batch lie in one matrix;
 - all pairs of an MDP that were never visited have the same features and the same uniform row, so they
-  carry the same embedding at every depth: one *blank pair* token stands for them. So does one *blank
+  carry the same embedding at every depth: one *unvisited pair* token stands for them. So does one *unvisited
   state* token for all states none of whose pairs was visited;
-- a visited pair with a single observed successor puts its whole attention on it: such *settled* pairs
+- a visited pair with a single observed successor puts its whole attention on it: such *single-successor* pairs
   need no query and no softmax, the others are *attending*.
 """
 
@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 
 from mdpfn.arrays import Ints, offsets_of
-from mdpfn.estimates import estimate
-from mdpfn.layout import Layout
+from mdpfn.evidence.layout import Layout
+from mdpfn.evidence.table import PairTable
+from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.network.features import Features, plain_features, planned_features
-from mdpfn.statistics import StatisticsBatch
-from mdpfn.told import Told
+from mdpfn.planners.classical import estimate
+from mdpfn.planners.problem_info import ProblemInfo
 
 TRIED, UNTRIED, UNKNOWN = range(3)
 
@@ -32,23 +33,23 @@ TRIED, UNTRIED, UNKNOWN = range(3)
 class Tokens:
     """Everything a forward pass reads. Token orders:
 
-    - states: active ones (some pair visited), then one blank state per MDP;
-    - pairs: settled ones, then attending ones, the last of which are one blank pair per MDP;
-    - rows of the readout: visited pairs as tokens, then a blank action of each state token.
+    - states: active ones (some pair visited), then one unvisited state per MDP;
+    - pairs: single-successor ones, then attending ones, the last of which are one unvisited pair per MDP;
+    - rows of the readout: visited pairs as tokens, then an unvisited action of each state token.
     """
 
     pair_features: Tensor  # (pairs, ·) log(1 + N), normalized r̂, and what planners make of them
     state_features: Tensor  # (states, ·) nothing in the paper
     row_features: Tensor  # (rows, ·) nothing in the paper
-    settled_successor: Tensor  # (settled,) state token of the only successor
-    pair_state: Tensor  # (pairs − B,) state token a visited pair belongs to; a blank pair has no single one
+    single_successor: Tensor  # (single,) state token of the only successor
+    pair_state: Tensor  # (pairs − B,) state token a visited pair belongs to; an unvisited pair has no single one
     edge_pair: Tensor  # (edges,) attending pair, counted from the first attending one …
     edge_state: Tensor  # (edges,) … and a state token it attends to
     edge_log_prob: Tensor  # (edges,) log P̂(s' | s, a)
     edge_log_multiplicity: Tensor  # (edges,) log of how many states the state token stands for
     state_mdp: Tensor  # (states,) MDP of each state token
     visited_weight: Tensor  # (states,) 1 / |A|: weight of a visited pair in the mean over actions
-    blank_weight: Tensor  # (states,) share of never visited actions, the weight of the blank pair
+    unvisited_weight: Tensor  # (states,) share of never visited actions, the weight of the unvisited pair
     pair_action: Tensor  # (pairs − B,) action token a visited pair belongs to: one per action of every MDP
     action_weight: Tensor  # (pairs − B,) weight of a visited pair in the mean over an action; 0 in terminal states
     action_features: Tensor  # (actions, 1) log(1 + states in which it was tried)
@@ -69,44 +70,48 @@ class Tokens:
         return Tokens(**moved)
 
 
-def pack(z: StatisticsBatch, told: Told | None = None) -> Tokens:
-    """The tokens of a batch of statistics: the paper's, or with `told` those of a network that reads plans."""
-    layout = Layout.of(z)
-    if told is None:
-        return assemble(z, layout, plain_features(z, layout))
-    return assemble(z, layout, planned_features(z, layout, told, estimate(z, told, layout)))
+def pack(model: EmpiricalModel, info: ProblemInfo | None = None) -> Tokens:
+    """The tokens of a batch of problems: the paper's, or with `info` those of a network that reads plans."""
+    features = plain_features(model) if info is None else planned_features(info, estimate(model, info))
+    return assemble(model, features)
 
 
-def assemble(z: StatisticsBatch, layout: Layout, features: Features) -> Tokens:
+def assemble(model: EmpiricalModel, features: Features) -> Tokens:
     """The tokens with these features."""
-    settled = z.n_successors == 1
-    order = np.concatenate([np.flatnonzero(settled), np.flatnonzero(~settled)])  # visited pairs as tokens
-    n_attending = len(z.pair) - int(settled.sum())  # visited ones; the blank pair of MDP m follows as n_attending + m
+    z, layout = model.table, model.layout
+    single = z.n_successors == 1
+    order = np.concatenate([np.flatnonzero(single), np.flatnonzero(~single)])  # visited pairs as tokens
+    n_attending = len(z.pair) - int(single.sum())  # visited ones; the unvisited pair of MDP m is n_attending + m
     rows_of_visited = features.row[: len(z.pair)][order]
 
-    # A blank pair attends uniformly to all states of its MDP: the active ones, and the blank token for the rest.
-    observed = ~settled[z.transition_row]
-    with_blank = np.flatnonzero(layout.n_blank_states > 0)
-    attending_token = np.cumsum(~settled) - 1
-    edge_pair = [attending_token[z.transition_row[observed]], n_attending + layout.active_mdp, n_attending + with_blank]
-    edge_state = [layout.successor[observed], np.arange(layout.n_active), layout.n_active + with_blank]
+    # An unvisited pair attends uniformly to all states of its MDP: the active ones, and one token for the rest.
+    observed = ~single[z.transition_row]
+    has_more = np.flatnonzero(layout.n_unvisited_states > 0)
+    attending_token = np.cumsum(~single) - 1
+    edge_pair = [
+        attending_token[z.transition_row[observed]],
+        n_attending + layout.active_mdp,
+        n_attending + has_more,
+    ]
+    edge_state = [layout.successor[observed], np.arange(layout.n_active), layout.n_active + has_more]
     log_uniform = -np.log(z.n_states)
-    edge_log_prob = [np.log(z.successor_probs[observed]), log_uniform[layout.active_mdp], log_uniform[with_blank]]
+    edge_log_prob = [np.log(z.successor_probs[observed]), log_uniform[layout.active_mdp], log_uniform[has_more]]
     edge_log_multiplicity = np.zeros(sum(len(e) for e in edge_pair))
-    edge_log_multiplicity[-len(with_blank) or len(edge_log_multiplicity) :] = np.log(layout.n_blank_states[with_blank])
+    n_single_states = len(edge_log_multiplicity) - len(has_more)
+    edge_log_multiplicity[n_single_states:] = np.log(layout.n_unvisited_states[has_more])
 
     state_actions = z.n_actions[layout.state_mdp]
     first_action = offsets_of(z.n_actions)
-    pair_action = first_action[z.pair_mdp] + z.pair % z.n_actions[z.pair_mdp]
-    counts = ~layout.is_terminal(z)[layout.visited_state]
+    pair_action = first_action[z.pair_mdp] + z.action
+    counts = model.goes_on
     n_tried = np.bincount(pair_action, weights=counts, minlength=first_action[-1])
     logit_row = _logit_rows(z, order, layout)
-    blank_row = len(z.pair) + layout.n_active  # the first one of a blank state
+    unvisited_row = len(z.pair) + layout.n_active  # the first one of an unvisited state
     return Tokens(
         pair_features=_floats(np.concatenate([features.pair[: len(z.pair)][order], features.pair[len(z.pair) :]])),
         state_features=_floats(features.state),
         row_features=_floats(np.concatenate([rows_of_visited, features.row[len(z.pair) :]])),
-        settled_successor=_ints(layout.successor[~observed]),
+        single_successor=_ints(layout.successor[~observed]),
         pair_state=_ints(layout.visited_state[order]),
         edge_pair=_ints(np.concatenate(edge_pair)),
         edge_state=_ints(np.concatenate(edge_state)),
@@ -114,20 +119,20 @@ def assemble(z: StatisticsBatch, layout: Layout, features: Features) -> Tokens:
         edge_log_multiplicity=_floats(edge_log_multiplicity),
         state_mdp=_ints(layout.state_mdp),
         visited_weight=_floats(1 / state_actions),
-        blank_weight=_floats(layout.n_blank_actions / state_actions),
+        unvisited_weight=_floats(layout.n_unvisited_actions / state_actions),
         pair_action=_ints(pair_action[order]),
         action_weight=_floats((counts / np.maximum(n_tried, 1)[pair_action])[order]),
         action_features=_floats(np.log1p(n_tried)[:, None]),
         logit_row=_ints(logit_row),
         logit_action=_ints(_actions_of_pairs(z)),
-        logit_kind=_ints((logit_row >= len(z.pair)).astype(np.int64) + (logit_row >= blank_row)),
+        logit_kind=_ints((logit_row >= len(z.pair)).astype(np.int64) + (logit_row >= unvisited_row)),
         n_states=z.n_states,
         n_actions=z.n_actions,
     )
 
 
-def _logit_rows(z: StatisticsBatch, order: Ints, layout: Layout) -> Ints:
-    """(pairs,) readout row of every pair: the visited ones as tokens, then a blank action of each state token."""
+def _logit_rows(z: PairTable, order: Ints, layout: Layout) -> Ints:
+    """(pairs,) readout row of every pair: the visited ones as tokens, then an unvisited action of each state token."""
     n_visited = len(z.pair)
     pair_start = offsets_of(z.n_states * z.n_actions)
     rows = np.repeat(n_visited + layout.n_active + np.arange(len(z)), z.n_states * z.n_actions)
@@ -140,7 +145,7 @@ def _logit_rows(z: StatisticsBatch, order: Ints, layout: Layout) -> Ints:
     return rows
 
 
-def _actions_of_pairs(z: StatisticsBatch) -> Ints:
+def _actions_of_pairs(z: PairTable) -> Ints:
     """(pairs,) action token of every pair."""
     n_pairs = z.n_states * z.n_actions
     mdp = np.repeat(np.arange(len(z)), n_pairs)

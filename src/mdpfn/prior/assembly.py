@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from mdpfn.arrays import Bools, Floats, Ints, offsets_of
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 
 DISCOUNT = 0.95  # families leave the discount to the composition
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, whole
 from mdpfn.prior.sizes import log_uniform

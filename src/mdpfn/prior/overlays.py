@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mdpfn.arrays import Floats, Ints, offsets_of
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin
 from mdpfn.prior.sizes import log_uniform

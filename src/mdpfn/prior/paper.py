@@ -8,7 +8,7 @@ import numpy as np
 
 from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.geometry import sample_geometry, sample_neighbours
 from mdpfn.prior.rewards import sample_keep_probability, sample_positive_fraction, sample_rewards
 from mdpfn.prior.sizes import sample_n_actions, sample_n_states, sample_outdegree

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from mdpfn.arrays import Floats
-from mdpfn.exact import optimal_q
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.exact import optimal_q
+from mdpfn.model.mdp import TabularMDP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.arrays import Bools
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 
 SMALLEST_ADVANTAGE = 1e-4  # of the largest reward
 

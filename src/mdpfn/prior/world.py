@@ -11,7 +11,7 @@ import numpy as np
 
 from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.draws import coin
 from mdpfn.prior.families.bandit import sample_bandit
 from mdpfn.prior.families.chain import sample_chain

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from mdpfn.arrays import Floats
-from mdpfn.exploration import explore, sample_budget
-from mdpfn.mdp import MDPBatch
+from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.model.mdp import MDPBatch
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import Tokens, pack
 from mdpfn.prior.paper import sample_mdps
 from mdpfn.training.config import TrainingConfig
 from mdpfn.training.objective import Loss, policy_loss, target_policy
+from mdpfn.training.visits import explore, sample_budget
 
 VALIDATION_STEP = 2**32 - 1  # no training step reaches this number
 SHARED_RANK = 2**32 - 1  # no process has this rank
@@ -38,7 +39,7 @@ def sample_examples(rng: np.random.Generator, config: TrainingConfig, n_mdps: in
     """`n_mdps` fresh examples."""
     batch = MDPBatch.of(sample_mdps(rng, n_mdps, config.prior))
     statistics = explore(rng, batch, sample_budget(rng, n_mdps, *config.budget))
-    return Examples(pack(statistics), target_policy(batch, config.target_temperature))
+    return Examples(pack(EmpiricalModel.of(statistics)), target_policy(batch, config.target_temperature))
 
 
 def step_rng(config: TrainingConfig, step: int, rank: int) -> np.random.Generator:

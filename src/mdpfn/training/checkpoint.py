@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 
 from mdpfn.errors import MdpfnError
-from mdpfn.storage import cannot_write, read_bundle, remove_unfinished, sync, write_bundle
+from mdpfn.storage import cannot_write, read_bundle, remove_leftovers, sync, write_bundle
 
 KEPT = 2
 
@@ -30,7 +29,7 @@ class Checkpoint:
 
 
 class RunDirectory:
-    """`checkpoints/`, `metrics.jsonl`, `snapshots/` of the model on the way, the finished `model/`, and a lock.
+    """`checkpoints/`, `metrics.jsonl`, `snapshots/` of the model on the way, the finished model, and a lock.
 
     One process at a time may own it.
     """
@@ -39,7 +38,7 @@ class RunDirectory:
         self.path = path
         self.metrics_path = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
-        self.model = path / "model"
+        self.model = path / "model.safetensors"
         self.snapshots = path / "snapshots"
 
     @contextmanager
@@ -57,27 +56,29 @@ class RunDirectory:
                 value = f"{str(self.path)!r}, in use"
                 limit = f"only one process may train in it at a time ({error.strerror})"
                 raise MdpfnError("the run directory", value, limit, "wait or use another") from None
-            remove_unfinished(self.checkpoints)
-            remove_unfinished(self.path)
+            remove_leftovers(self.checkpoints)
+            remove_leftovers(self.path)
             yield
 
     def save(self, step: int, tensors: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> None:
         """Write a checkpoint, then drop all but the newest ones."""
         sync(self.metrics_path)  # whoever goes on from the checkpoint finds all that was measured before it
-        written = self.checkpoints / f"step-{step:09d}"
-        write_bundle(written, tensors, {"step": step, **description})
-        directories = self._directories()
-        past = directories[: directories.index(written) + 1]
-        for directory in directories:
-            if directory not in past[-KEPT:]:  # of the future are only those that were too damaged to go on from
-                shutil.rmtree(directory, ignore_errors=True)
+        written = self.checkpoints / f"step-{step:09d}.safetensors"
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+        write_bundle(written, arrays, {"step": step, **description})
+        files = self._files()
+        past = files[: files.index(written) + 1]
+        for file in files:
+            if file not in past[-KEPT:]:  # of the future are only those that were too damaged to go on from
+                file.unlink(missing_ok=True)
 
     def newest(self) -> Checkpoint | None:
         """The newest checkpoint that can be read, None where there is none at all."""
         errors = []
-        for directory in reversed(self._directories()):
+        for file in reversed(self._files()):
             try:
-                tensors, description = read_bundle(directory)
+                arrays, description = read_bundle(file)
+                tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
                 return Checkpoint(description["step"], tensors, description)
             except MdpfnError as damaged:
                 errors.append(damaged)
@@ -105,5 +106,5 @@ class RunDirectory:
                 kept += len(line)
         os.truncate(self.metrics_path, kept)  # unlike writing the lines anew, this cannot be interrupted halfway
 
-    def _directories(self) -> list[Path]:
-        return sorted(self.checkpoints.glob("step-*"))
+    def _files(self) -> list[Path]:
+        return sorted(self.checkpoints.glob("step-*.safetensors"))

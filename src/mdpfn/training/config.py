@@ -15,8 +15,8 @@ from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig
 from mdpfn.prior.paper import PriorConfig
 from mdpfn.prior.world import WorldConfig
-from mdpfn.training.lives import LifeConfig
 from mdpfn.training.objective import ObjectiveConfig
+from mdpfn.training.tasks import TaskConfig
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class TrainingConfig:
     prior: PriorConfig = field(default_factory=PriorConfig)
     budget: tuple[float, float] = (0.1, 10.0)  # mean visits per pair
     world: WorldConfig = field(default_factory=WorldConfig)  # the richer prior, where MDPs are lived in …
-    lives: LifeConfig | None = None  # … None: fresh MDPs of the paper's prior and fresh data in every step
+    tasks: TaskConfig | None = None  # … None: fresh MDPs of the paper's prior and fresh data in every step
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     target_temperature: float = 0.2  # τ of the target policy
     batch_size: int = 128  # MDPs per step, over all processes
@@ -67,8 +67,8 @@ class TrainingConfig:
             raise MdpfnError("average_decay", self.average_decay, "it must lie in [0, 1)", "use a value such as 0.999")
         if not 0 < self.budget[0] <= self.budget[1]:
             raise MdpfnError("budget", self.budget, "it must be (low, high) with 0 < low ≤ high", "correct the range")
-        if self.lives is None and self.network.inputs == "planned":
-            raise MdpfnError("inputs", "'planned'", "planned inputs go with lives", "change network.inputs or lives")
+        if self.tasks is None and self.network.inputs == "planned":
+            raise MdpfnError("inputs", "'planned'", "planned inputs go with tasks", "change network.inputs or tasks")
         low, high = self.depths
         if not 1 <= low <= high:
             raise MdpfnError("min_depth", low, f"it must lie in 1 … max_depth = {high}", "lower it or raise the depth")
@@ -94,9 +94,9 @@ _FLAGSHIP = TrainingConfig(
         dropout=0.0,
         inputs="planned",
         quantiles=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
-        elsewhere=True,
+        action_pooling=True,
     ),
-    lives=LifeConfig(slots=512),
+    tasks=TaskConfig(slots=512),
     target_temperature=0.25,
     steps=40_000,
     optimizer="muon",
@@ -120,7 +120,7 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
         "mdpfn-1-continued": replace(
             _FLAGSHIP,
             world=WorldConfig(n_actions=(2, 24)),
-            lives=LifeConfig(slots=512, steps=(10, 200)),
+            tasks=TaskConfig(slots=512, steps=(10, 200)),
             objective=ObjectiveConfig(cross_entropy=0.03),
             learning_rate=1e-3,
             warmup_steps=100,

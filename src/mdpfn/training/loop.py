@@ -112,7 +112,7 @@ class Trainer:
                     if saving:
                         self.save(sources)
                     if self.step >= FIRST_SNAPSHOT and self.step.bit_count() == 1:
-                        write_model(self, self.directory.snapshots / f"step-{self.step:09d}")
+                        write_model(self, self.directory.snapshots / f"step-{self.step:09d}.safetensors")
                     progress.update(self.step, self.progress, metrics)
                 if stop:
                     break
@@ -191,7 +191,7 @@ class Trainer:
 def train(
     config: TrainingConfig, directory: Path, *, minutes: float | None = None, resume: Literal["auto", "never"] = "never"
 ) -> Trainer:
-    """Train in `directory` and return the run; one that reached its end leaves its model in `directory`/model.
+    """Train in `directory` and return the run; one that reached its end leaves its model there (model.safetensors).
 
     Under torchrun, every process calls this.
     """
@@ -247,9 +247,12 @@ def write_model(trainer: Trainer, directory: Path) -> None:
 def _starting_network(config: TrainingConfig) -> PolicyNetwork:
     """The network whose weights a run begins with."""
     network = load_model(str(config.start_from)).network
-    ours, theirs = ((c.width, c.n_heads, c.inputs, c.quantiles, c.elsewhere) for c in (config.network, network.config))
+    ours, theirs = (
+        (c.width, c.n_heads, c.inputs, c.quantiles, c.action_pooling) for c in (config.network, network.config)
+    )
     if ours != theirs:
-        limit = f"its width, heads, inputs, quantiles and elsewhere {theirs} must be those of the configuration, {ours}"
+        what = "width, heads, inputs, quantiles and action_pooling"
+        limit = f"its {what} {theirs} must be those of the configuration, {ours}"
         raise MdpfnError("start_from", repr(config.start_from), limit, "change the configuration")
     return network
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.checks import check_types
-from mdpfn.exact import Solution, optimal_q_batch
-from mdpfn.mdp import MDPBatch
-from mdpfn.outlook import MIXING_TEMPERATURE
-from mdpfn.solvers import boltzmann_policy
+from mdpfn.model.exact import Solution, optimal_q_batch
+from mdpfn.model.mdp import MDPBatch
+from mdpfn.model.solvers import boltzmann_policy
+from mdpfn.planners.output import MIXING_TEMPERATURE
 
 TARGET_TOLERANCE = 1e-5  # of Q*/ρ: far below the target temperature, and half the sweeps of 1e-9
 LARGEST_PULL = 3.0  # of the return loss of one MDP on its policy: a cliff must not outweigh everything else

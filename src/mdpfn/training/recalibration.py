@@ -1,6 +1,6 @@
-"""The last touch on quantiles: biases of the head by which every level covers what it says, on held-out lives.
+"""The last touch on quantiles: biases of the head by which every level covers what it says, on held-out tasks.
 
-Training weighs large problems and old lives more than a user would. Seven numbers are too few to learn anything else.
+Training weighs large problems and old tasks more than a user would. Seven numbers are too few to learn anything else.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mdpfn.network.features import CERTAIN_VALUE, DOUBT
+from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT
 from mdpfn.network.network import PolicyNetwork
-from mdpfn.training.pool import Meeting
+from mdpfn.training.pool import TrainingBatch
 
 LARGEST_SHIFT = 8.0  # of a bias
 HALVINGS = 32
 
 
 @torch.no_grad()
-def recalibrate(network: PolicyNetwork, meetings: Sequence[Meeting]) -> None:
-    """Move the biases of the quantiles, from the median outwards; every life has the same weight."""
+def recalibrate(network: PolicyNetwork, training_batches: Sequence[TrainingBatch]) -> None:
+    """Move the biases of the quantiles, from the median outwards; every task has the same weight."""
     levels = network.config.quantiles
     middle = levels.index(0.5)
     raw, rows, truth, weight = (
-        torch.cat(parts) for parts in zip(*(_outputs(network, m) for m in meetings), strict=True)
+        torch.cat(parts) for parts in zip(*(_outputs(network, m) for m in training_batches), strict=True)
     )
     weight /= weight.sum()
     shift = torch.zeros(len(levels), dtype=torch.float64)
@@ -39,17 +39,17 @@ def recalibrate(network: PolicyNetwork, meetings: Sequence[Meeting]) -> None:
     network.head.out.bias[1:] += shift.to(network.head.out.bias)
 
 
-def _outputs(network: PolicyNetwork, meeting: Meeting) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _outputs(network: PolicyNetwork, training_batch: TrainingBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What the head says before it is put in order, what it reads, the truth, and the weight of every pair."""
     parameter = next(network.parameters())
-    quantiles = network(meeting.tokens.to(parameter.dtype, parameter.device)).q_quantiles.double().cpu()
-    rows = meeting.tokens.row_features[meeting.tokens.logit_row]
-    offset = (quantiles - rows[:, CERTAIN_VALUE, None]) / rows[:, DOUBT, None].clamp_min(1e-6)
+    quantiles = network(training_batch.tokens.to(parameter.dtype, parameter.device)).q_quantiles.double().cpu()
+    rows = training_batch.tokens.row_features[training_batch.tokens.logit_row]
+    offset = (quantiles - rows[:, CERTAINTY_EQUIVALENT_VALUE, None]) / rows[:, DOUBT, None].clamp_min(1e-6)
     step = torch.diff(offset, dim=1).clamp_min(1e-12)
     undone = step + torch.log(-torch.expm1(-step))  # of softplus
     middle = network.config.quantiles.index(0.5)
     raw = torch.cat([undone[:, :middle], offset[:, middle : middle + 1], undone[:, middle:]], dim=1)
-    owner = meeting.crowd.batch.pair_mdp
-    n_open = np.bincount(owner, weights=meeting.open)
-    weight = meeting.open / np.maximum(n_open, 1)[owner]
-    return raw, rows, torch.from_numpy(meeting.scaled_q), torch.from_numpy(weight)
+    owner = training_batch.rollout.batch.pair_mdp
+    n_open = np.bincount(owner, weights=training_batch.open)
+    weight = training_batch.open / np.maximum(n_open, 1)[owner]
+    return raw, rows, torch.from_numpy(training_batch.scaled_q), torch.from_numpy(weight)

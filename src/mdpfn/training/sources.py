@@ -1,4 +1,4 @@
-"""Where training gets its examples from: fresh MDPs in every step, as in the paper, or lives that go on."""
+"""Where training gets its examples from: fresh MDPs in every step, as in the paper, or tasks that go on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mdpfn.network.network import PolicyNetwork
 from mdpfn.prior.world import sample_world
 from mdpfn.training.batches import VALIDATION_STEP, sample_examples, validate, validation_examples
 from mdpfn.training.config import TrainingConfig
-from mdpfn.training.lived_validation import held_out_meetings, validate_meetings
-from mdpfn.training.pool import Pool
+from mdpfn.training.held_out import held_out_batches, validate_batches
+from mdpfn.training.pool import TaskPool
 from mdpfn.training.recalibration import recalibrate
 
 Metrics = dict[str, float]
@@ -40,7 +40,7 @@ class Source(Protocol):
         """Take over the state of a checkpoint."""
 
 
-class FreshExamples:
+class PriorExamples:
     """New MDPs and new data in every step (A.5). It has no state."""
 
     def __init__(self, config: TrainingConfig, n_mdps: int) -> None:
@@ -67,19 +67,19 @@ class FreshExamples:
         """Nothing to do."""
 
 
-class LivedExamples:
-    """Lives of a pool: each is met as many times as it has episodes, with more data each time."""
+class TaskExamples:
+    """Tasks of a pool: each is seen as many times as it has episodes, with more data each time."""
 
     def __init__(self, config: TrainingConfig, n_mdps: int, rank: int) -> None:
-        assert config.lives is not None
-        if config.lives.slots < n_mdps:
-            limit = f"every process meets {n_mdps} of them in a step"
-            raise MdpfnError("slots", config.lives.slots, limit, "raise lives.slots or lower batch_size")
+        assert config.tasks is not None
+        if config.tasks.slots < n_mdps:
+            limit = f"every process takes {n_mdps} of them in a step"
+            raise MdpfnError("slots", config.tasks.slots, limit, "raise tasks.slots or lower batch_size")
         self.config, self.n_mdps = config, n_mdps
         sampler = partial(sample_world, config=config.world)
-        self.pool = Pool(config.lives, sampler, [config.seed, rank])
-        self.held_out = held_out_meetings(
-            config.lives,
+        self.pool = TaskPool(config.tasks, sampler, [config.seed, rank])
+        self.held_out = held_out_batches(
+            config.tasks,
             sampler,
             [config.seed, VALIDATION_STEP],
             config.validation_mdps,
@@ -88,32 +88,32 @@ class LivedExamples:
         )
 
     def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int) -> tuple[Tensor, Metrics]:
-        """The objective on some lives, which then go on for an episode."""
-        meeting = self.pool.meet(rng, self.n_mdps, self.config.target_temperature, self.config.network.inputs)
+        """The objective on some tasks, which then go on for an episode."""
+        training_batch = self.pool.sample(rng, self.n_mdps, self.config.target_temperature, self.config.network.inputs)
         parameter = next(forward.parameters())
-        answer = forward(meeting.tokens.to(parameter.dtype, parameter.device), depth)
-        loss, parts, policy = meeting.loss(answer, self.config.network.quantiles, self.config.objective)
-        self.pool.go_on(rng, meeting, policy)
+        answer = forward(training_batch.tokens.to(parameter.dtype, parameter.device), depth)
+        loss, parts, policy = training_batch.loss(answer, self.config.network.quantiles, self.config.objective)
+        self.pool.advance(rng, training_batch, policy)
         return loss, parts
 
     def validate(self, network: PolicyNetwork) -> Metrics:
-        """Scores and losses on held-out lives."""
-        return validate_meetings(network, self.held_out, self.config.objective)
+        """Scores and losses on held-out tasks."""
+        return validate_batches(network, self.held_out, self.config.objective)
 
     def finish(self, network: PolicyNetwork) -> None:
-        """Quantiles that cover what they say, on held-out lives."""
+        """Quantiles that cover what they say, on held-out tasks."""
         if self.config.network.quantiles:
             recalibrate(network, self.held_out)
 
     def state(self) -> dict[str, Tensor]:
-        """The lives as old as they are."""
+        """The tasks as old as they are."""
         return self.pool.state()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on with the lives of a checkpoint."""
+        """Go on with the tasks of a checkpoint."""
         self.pool.restore(dict(state))
 
 
 def make_source(config: TrainingConfig, n_mdps: int, rank: int) -> Source:
     """The source that a configuration asks for, `n_mdps` at a time."""
-    return FreshExamples(config, n_mdps) if config.lives is None else LivedExamples(config, n_mdps, rank)
+    return PriorExamples(config, n_mdps) if config.tasks is None else TaskExamples(config, n_mdps, rank)

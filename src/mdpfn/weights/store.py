@@ -1,26 +1,25 @@
-"""A model on disk: a bundle of weights and a card, in a directory named after the model."""
+"""A model on disk: a file with its weights and its card, named after the model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from torch import Tensor
+import torch
+from numpy.typing import NDArray
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import outlooks
-from mdpfn.outlook import Outlook
-from mdpfn.statistics import StatisticsBatch
-from mdpfn.storage import DESCRIPTION, read_bundle, write_bundle
-from mdpfn.told import Told
+from mdpfn.storage import read_bundle, write_bundle
 
-FORMAT = 1
+FORMAT = 2
+OLD_FIELDS = {"elsewhere": "action_pooling"}  # of the network's configuration in format 1
+OLD_TENSORS = {"elsewhere.": "action_pooling.", "plans.": "plan_residual."}  # the beginnings of names in format 1
 DEFAULT_WEIGHTS = "mdpfn-1"
 SHIPPED = Path(__file__).parent
-Planner = Callable[[StatisticsBatch, Told], list[Outlook]]
+SUFFIX = ".safetensors"
 
 
 @dataclass(frozen=True)
@@ -36,43 +35,45 @@ class Model:
         """How an agent with this model explores unless it is told otherwise: the paper's way with its inputs."""
         return "softmax" if self.network.config.inputs == "plain" else "directed"
 
+    @property
+    def prior(self) -> dict[str, Any] | None:
+        """The configuration of the prior over worlds that it was trained on; None where it was the paper's."""
+        config: dict[str, Any] = self.card.get("training", {}).get("config", {})
+        return config.get("world") if config.get("tasks") or config.get("lives") else None
+
 
 def shipped_models() -> list[str]:
     """Names of the models inside the package."""
-    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{DESCRIPTION}"))
+    return sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}"))
 
 
-def save_model(directory: Path, network: PolicyNetwork, card: dict[str, Any]) -> None:
+def save_model(path: Path, network: PolicyNetwork, card: dict[str, Any]) -> None:
     """Write a model; `card` holds whatever its users should know."""
-    description = {"format": FORMAT, "network": asdict(network.config), **card}
-    write_bundle(directory, network.state_dict(), description)
+    description = {**card, "format": FORMAT, "network": asdict(network.config)}
+    write_bundle(path, {name: tensor.numpy() for name, tensor in network.state_dict().items()}, description)
 
 
 def load_model(name_or_path: str | Path) -> Model:
-    """A shipped model by name, or any model by the path of its directory."""
-    directory = _find(name_or_path)
-    return build_model(directory, *read_bundle(directory))
+    """A shipped model by name, or any model by the path of its file."""
+    path = _find(name_or_path)
+    return build_model(path.stem, *read_bundle(path))
 
 
-def build_model(directory: Path, tensors: Mapping[str, Tensor], card: dict[str, Any]) -> Model:
-    """The model with these weights and this card, which came from `directory`."""
-    if card.get("format") != FORMAT or "network" not in card:
-        limit = f"this version reads models of format {FORMAT}"
-        raise MdpfnError("weights", f"{str(directory)!r} of format {card.get('format')}", limit, "match the versions")
+def build_model(name: str, arrays: Mapping[str, NDArray[Any]], card: dict[str, Any]) -> Model:
+    """The model with these weights and this card."""
+    if card.get("format") not in (1, FORMAT) or not isinstance(card.get("network"), dict):
+        value = f"{name!r} of format {card.get('format')!r}, with the network {str(card.get('network'))[:20]!r}"
+        limit = f"a model has the format 1 or {FORMAT} and says what its network is"
+        raise MdpfnError("weights", value, limit, "match the versions")
+    config = {OLD_FIELDS.get(field, field): value for field, value in card["network"].items()}
     try:
-        network = PolicyNetwork(NetworkConfig(**card["network"]))
-        network.load_state_dict(tensors)
+        network = PolicyNetwork(NetworkConfig(**config))
+        network.load_state_dict({_present_name(n): torch.from_numpy(array.copy()) for n, array in arrays.items()})
     except (TypeError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip().rstrip(".")
         limit = f"its tensors must fit the network of its card ({reason})"
-        raise MdpfnError("weights", repr(str(directory)), limit, "use another copy") from None
-    return Model(directory.name, network.eval(), card)
-
-
-def load_planner(name_or_path: str | Path, depth: int | None = None) -> Planner:
-    """A function from statistics, and what is known beforehand, to the outlook of every MDP."""
-    network = load_model(name_or_path).network
-    return lambda statistics, told: outlooks(network, statistics, told, depth=depth)
+        raise MdpfnError("weights", repr(name), limit, "use another copy") from None
+    return Model(name, network.eval(), card)
 
 
 def weights_hash(name_or_path: str | Path) -> str:
@@ -80,11 +81,18 @@ def weights_hash(name_or_path: str | Path) -> str:
     return str(read_bundle(_find(name_or_path))[1]["sha256"])
 
 
+def _present_name(name: str) -> str:
+    for old, new in OLD_TENSORS.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    return name
+
+
 def _find(name_or_path: str | Path) -> Path:
     if str(name_or_path) in shipped_models():
-        return SHIPPED / str(name_or_path)
-    if (Path(name_or_path) / DESCRIPTION).is_file():
+        return SHIPPED / f"{name_or_path}{SUFFIX}"
+    if Path(name_or_path).exists():
         return Path(name_or_path)
     names = ", ".join(shipped_models()) or "none yet"
-    limit = f"it must be a shipped model ({names}) or a model directory"
+    limit = f"it must be a shipped model ({names}) or the file of a model"
     raise MdpfnError("weights", repr(str(name_or_path)), limit, "check the name")

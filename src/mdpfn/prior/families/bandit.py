@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, simplex, whole
 from mdpfn.prior.sizes import log_uniform
@@ -46,8 +46,8 @@ def _arrival(rng: np.random.Generator, n_contexts: int) -> Floats:
     """(C, C) distribution of the next context: the same after each one, or near the last one."""
     if coin(rng, 0.6):
         return np.broadcast_to(simplex(rng, log_uniform(rng, 0.5, 10.0), (n_contexts,)), (n_contexts, n_contexts))
-    context = np.arange(n_contexts)
-    gap = np.abs(context[:, None] - context)
+    problem = np.arange(n_contexts)
+    gap = np.abs(problem[:, None] - problem)
     near = np.exp(-np.minimum(gap, n_contexts - gap) / log_uniform(rng, 0.2, 3.0))
     drift: Floats = near / near.sum(axis=1, keepdims=True)
     return drift

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, simplex, whole
 from mdpfn.prior.sizes import log_uniform

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, whole
 from mdpfn.prior.families.maze import sample_slip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.draws import coin, simplex, whole
 from mdpfn.prior.geometry import sample_geometry, sample_neighbours
 from mdpfn.prior.landmarks import sample_landmarks

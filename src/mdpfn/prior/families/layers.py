@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, one_of, simplex, whole
 from mdpfn.prior.rewards import sample_keep_probability, sample_positive_fraction, sample_rewards

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.draws import coin
 from mdpfn.prior.graphs import sample_graph
 from mdpfn.prior.landmarks import sample_landmarks

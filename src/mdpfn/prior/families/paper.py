@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import DISCOUNT
 from mdpfn.prior.geometry import sample_geometry, sample_neighbours
 from mdpfn.prior.rewards import sample_keep_probability, sample_positive_fraction, sample_rewards

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.mdp import TabularMDP
+from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin
 from mdpfn.prior.families.maze import sample_maze

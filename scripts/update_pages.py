@@ -1,0 +1,14 @@
+"""Bring the tables of README and cards up to date with `results/`: `python -m scripts.update_pages`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mdpfn.bench.figures import update_readme
+
+RESULTS = Path("results")
+PAGES = (Path("README.md"), Path("docs/models/mdpfn-1.md"), Path("docs/models/paper.md"))
+
+if __name__ == "__main__":
+    for page in PAGES:
+        update_readme(page, RESULTS)

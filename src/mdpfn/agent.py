@@ -1,0 +1,402 @@
+"""The agent: give it an environment or data, and it plans. No training, no tuning."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Unpack, get_args
+
+import gymnasium
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.checks import whole_number
+from mdpfn.coverage import Coverage
+from mdpfn.data.reader import DatasetReader
+from mdpfn.data.sources import open_source
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence import Statistics, Transition
+from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.online.evaluation import evaluate
+from mdpfn.online.history import History
+from mdpfn.online.in_context import Exploration, InContextLearner
+from mdpfn.online.options import OptionFields, Options
+from mdpfn.online.problem import OnEpisode, Problem, agent_rng
+from mdpfn.online.worlds import spaces_of
+from mdpfn.persistence import read_agent, write_agent
+from mdpfn.plan import Plan, check_level
+from mdpfn.planners.problem_info import RewardRange
+from mdpfn.result import Result
+from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
+from mdpfn.weights.limits import Limits
+from mdpfn.weights.planner import NetworkPlanner
+
+
+class Agent:
+    """Solves small decision problems in context: everything it learns about one is in its `statistics`.
+
+    Three ways in: `solve` an environment, `reset` and then `act` and `observe` in a loop of your own, or `fit`
+    logged data. Then `predict` or `plan`. Each of the three starts afresh.
+
+    `depth` is how many propagation steps a plan takes, by default as many as in training. `exploration` says how it
+    looks around: "directed" goes where something unseen is near, "softmax" draws actions from softmax(logits / τ)
+    with τ = `acting_temperature`, as in the paper (B.2). The default is what the weights were made for.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        depth: int | None = None,
+        exploration: Exploration | None = None,
+        acting_temperature: float = 0.3,
+    ) -> None:
+        if exploration not in (None, *get_args(Exploration)):
+            limit = f"it must be one of {', '.join(get_args(Exploration))}"
+            raise MdpfnError("exploration", repr(exploration), limit, "leave it out for the one of the weights")
+        if not isinstance(acting_temperature, int | float | np.number) or not 0 < acting_temperature < np.inf:
+            limit = "it must be positive and finite"
+            raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 0.3")
+        self.model, self.acting_temperature = model, float(acting_temperature)
+        self.exploration: Exploration = exploration or model.exploration
+        self.limits = Limits.of(model)
+        self._planner = NetworkPlanner(model.network, self.limits.checked_depth(depth), self.limits)
+        self._problem: Problem[InContextLearner] | None = None
+        self._plan: Plan | None = None  # the latest
+        self._evaluation: Floats = np.zeros(0)  # of the final policy of the last run
+
+    @classmethod
+    def from_pretrained(cls, weights: str | Path = DEFAULT_WEIGHTS, **options: Any) -> Agent:
+        """An agent with the weights of a shipped model, by name, or of a model file. Never downloads."""
+        return cls(load_model(weights), **options)
+
+    def reset(
+        self, observation_space: Any, action_space: Any, *, seed: int | None = None, **options: Unpack[OptionFields]
+    ) -> Agent:
+        """Forget everything and face a new problem.
+
+        Spaces are finite Gymnasium spaces. A number n stands for Discrete(n), a list for the names in it, and
+        None for observations that are only known to be hashable: these are numbered as they appear.
+        `seed` makes the agent's choices repeatable. The options are:
+
+        - `discount`: how much a reward is worth one step later, 0.95 by default;
+        - `reward_range`: the smallest and largest reward there can be; without it, rewards count relative to the
+          largest one observed;
+        - `replan_every`: plan also after that many steps, not only when an episode starts or something was new;
+        - `risk`: choose by this quantile of Q* among actions that are hardly told apart.
+        """
+        checked = self._options(options)
+        largest = self.limits.states, self.limits.actions
+        encoding = SpaceEncoding.of(observation_space, action_space, largest=largest)
+        if encoding.actions.n == 0:
+            limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
+            raise MdpfnError("the action space", action_space, limit, "give a smaller space")
+        self._enter(encoding, Statistics(max(encoding.states.n, 1), encoding.actions.n), checked, seed)
+        return self
+
+    def act(self, observation: Any) -> Any:
+        """The action to take now, exploring. Plans by itself when an episode has ended."""
+        problem = self.problem
+        return problem.encoding.actions.decode(problem.act(problem.state_id(observation)))
+
+    def observe(
+        self,
+        observation: Any,
+        action: Any,
+        reward: float,
+        next_observation: Any,
+        *,
+        terminated: bool,
+        truncated: bool = False,
+    ) -> None:
+        """Learn from one transition.
+
+        `terminated` says that nothing can be earned after `next_observation`, `truncated` that the episode was
+        broken off there, which says nothing about the state.
+        """
+        problem = self.problem
+        action_id = problem.encoding.actions.encode(action)
+        state, next_state = problem.state_id(observation), problem.state_id(next_observation)
+        problem.record(Transition(state, action_id, reward, next_state, terminated, truncated))
+
+    def solve(
+        self,
+        env: Any,
+        episodes: int = 100,
+        *,
+        seed: int | None = None,
+        max_episode_steps: int | None = None,
+        evaluate: int = 0,
+        resume: bool = False,
+        on_episode: OnEpisode | None = None,
+        **options: Unpack[OptionFields],
+    ) -> Result:
+        """Learn a Gymnasium environment, single or vector, or one by its id, in this many episodes.
+
+        The options are those of `reset`. Episodes are broken off after `max_episode_steps`, by default after 1000 where
+        a single environment has no time limit of its own. `evaluate` is for how many more episodes the final policy is
+        tried out, without learning. `resume` goes on with what the agent knows of this environment already, and with
+        the options it began with. `on_episode` is called after every episode with the `History` so far; the run ends
+        if it returns False.
+        """
+        whole_number("episodes", episodes, low=1)
+        whole_number("evaluate", evaluate, low=0)
+        if max_episode_steps is not None:
+            whole_number("max_episode_steps", max_episode_steps, low=1)
+        env = made_env(env)
+        spaces = spaces_of(env)
+        before = self._problem, self._plan, self._evaluation
+        if resume:
+            self._check_resumed(env, spaces, options)
+        else:
+            self.reset(*spaces, seed=seed, **options)
+        problem = self.problem
+        problem.learner.new_episode()
+        try:
+            problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
+        except BaseException:
+            if not resume and self.statistics.n_transitions == 0:  # nothing was learned, so nothing is forgotten
+                self._problem, self._plan, self._evaluation = before
+            raise
+        self._evaluation = self._evaluated(env, evaluate, seed, max_episode_steps) if evaluate else np.zeros(0)
+        return self.result
+
+    def _check_resumed(self, env: Any, spaces: tuple[Any, Any], given: Mapping[str, Any]) -> None:
+        """Refuse to go on in another environment, or with other options."""
+        problem = self.problem
+        given = {name: value for name, value in given.items() if value is not None}
+        if self._options({**asdict(problem.options), **given}) != problem.options:
+            limit = f"the agent began with {problem.options}"
+            raise MdpfnError("the options", given, limit, "leave them out when resuming, or start afresh")
+        known = problem.encoding.observation_space, problem.encoding.action_space
+        if known != spaces:
+            limit = f"the agent knows {known[0]} and {known[1]}"
+            raise MdpfnError("env", repr(env), limit, "resume with the same spaces, or start afresh without resume")
+
+    def _evaluated(self, env: Any, episodes: int, seed: int | None, max_episode_steps: int | None) -> Floats:
+        """Returns of the final policy, in states of which it never heard as well."""
+        plan = self.plan()
+        return evaluate(
+            lambda state: self._greedy_action(plan, state),
+            env,
+            self.problem.encoding,
+            episodes,
+            seed=None if seed is None else seed + 1,
+            max_episode_steps=max_episode_steps,
+        )
+
+    def fit(
+        self,
+        transitions: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        observation_space: Any = None,
+        action_space: Any = None,
+        seed: int | None = None,
+        **options: Unpack[OptionFields],
+    ) -> Agent:
+        """Learn from logged transitions; no environment is needed.
+
+        They may come as arrays (states, actions, rewards, next_states[, terminated[, truncated]]) or a list of such
+        tuples, a mapping of columns, a pandas or polars frame, a CSV or Parquet file, a Minari dataset, or an
+        iterator over any of these. Files are read piece by piece. `columns` says which column is which where the
+        names do not tell: {"state": …, "action": …, "reward": …, "next_state": …, "terminated": …}; `result.columns`
+        reports what was used. Without spaces, numbers are ids and anything else is a name. `result.coverage`
+        tells where the data is thin. The options are those of `reset`.
+        """
+        started = time.perf_counter()
+        checked = self._options(options)
+        reader = DatasetReader(open_source(transitions, columns), observation_space, action_space, self.limits)
+        statistics = reader.read()
+        checked.check_rewards(statistics.reward_min, statistics.reward_max)
+        problem = self._enter(reader.encoding(), statistics, checked, seed)
+        problem.history.start_states, problem.starts_known = reader.start_states, reader.starts_known
+        problem.columns = reader.source.columns
+        problem.history.seconds = time.perf_counter() - started
+        self.result.coverage.warn()
+        return self
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, Any]:
+        """(action, state) for one observation, or actions for a batch of them, as in Stable-Baselines3.
+
+        The best action by everything observed so far, or with `deterministic=False` one drawn from the policy.
+        `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
+        """
+        problem, plan = self.problem, self.plan()
+        states, actions = problem.encoding.states, problem.encoding.actions
+
+        def action_of(one: Any) -> Any:
+            number = states.find(one)
+            if deterministic or number >= len(plan.greedy):
+                return actions.decode(self._greedy_action(plan, number))
+            return actions.decode(int(problem.learner.rng.choice(actions.n, p=plan.policy[number])))
+
+        if not states.is_batch(observation):
+            return action_of(observation), state
+        return actions.batch([action_of(one) for one in states.unbatch(observation)]), state
+
+    def _greedy_action(self, plan: Plan, state: int) -> int:
+        """The best action of a state; one that never appeared is like any other of which nothing is known."""
+        if state < len(plan.greedy):
+            return int(plan.greedy[state])
+        alike = [] if plan.unknown is None else np.flatnonzero(plan.unknown).tolist()
+        return int(plan.greedy[alike[0]]) if alike else 0
+
+    def plan(
+        self,
+        statistics: Statistics | None = None,
+        *,
+        depth: int | None = None,
+        risk: float | None = None,
+        discount: float | None = None,
+        reward_range: RewardRange | None = None,
+    ) -> Plan:
+        """A policy for every state, by everything observed so far or by the given `statistics`.
+
+        With `risk` its best actions are, of those that the policy hardly tells apart, the ones with the best quantile
+        of Q* at that level, which `plan.q_quantiles` holds: a low one shuns what is uncertain, a high one seeks it.
+        `discount` and `reward_range` belong to `statistics`; for everything observed so far they are those of `reset`.
+        """
+        planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
+        if statistics is not None:
+            if not isinstance(statistics, Statistics):
+                limit = "it must be mdpfn.Statistics"
+                raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
+            options = self._options({"discount": discount, "reward_range": reward_range, "risk": risk})
+            if statistics.n_transitions:
+                options.check_rewards(statistics.reward_min, statistics.reward_max)
+            self.limits.warn_of_discount(options.discount)
+            return self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
+        for field, value in (("discount", discount), ("reward_range", reward_range)):
+            if value is not None:
+                limit = "the problem at hand has its own: this one is for statistics"
+                raise MdpfnError(field, repr(value), limit, "give it to reset, solve or fit")
+        problem = self.problem
+        risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
+        if depth is not None:
+            return self._plan_of(problem.learner, planner, risk, problem.encoding)
+        logits = problem.learner.planner_output().policy_logits
+        if self._plan is None or self._plan.policy_logits is not logits or self._plan.risk != risk:
+            self._plan = self._plan_of(problem.learner, planner, risk, problem.encoding)
+        return self._plan
+
+    def _plan_of(
+        self, learner: InContextLearner, planner: NetworkPlanner, risk: float | None, encoding: SpaceEncoding | None
+    ) -> Plan:
+        table = learner.table()
+        output = learner.planner_output() if planner is self._planner else planner(table, learner.info)
+        return Plan(
+            output.policy_logits,
+            output.q_quantiles,
+            self.model.network.config.quantiles,
+            risk,
+            output.unknown,
+            planned_from=(table, learner.info),
+            encoding=encoding,
+        )
+
+    def _options(self, given: Mapping[str, Any]) -> Options:
+        """Checked options; a risk that these weights cannot tell is refused before anybody relies on it."""
+        for name in given:
+            if name not in Options.__dataclass_fields__:
+                limit = f"the options are {', '.join(Options.__dataclass_fields__)}"
+                raise MdpfnError("the option", repr(name), limit, "check its name")
+        options = Options(**{name: value for name, value in given.items() if value is not None})
+        if options.risk is not None:
+            check_level(options.risk, self.model.network.config.quantiles)
+        return options
+
+    @property
+    def statistics(self) -> Statistics:
+        """What was observed of the problem at hand."""
+        return self.problem.learner.evidence
+
+    @property
+    def result(self) -> Result:
+        """What came of everything so far."""
+        problem, statistics, plan = self.problem, self.statistics, self.plan()
+        history = problem.history
+        return Result(
+            plan=plan,
+            model=EmpiricalModel.of(statistics.table()),
+            coverage=Coverage.of(statistics, history.start_states if problem.starts_known else None, plan),
+            returns=np.array(history.returns, dtype=np.float64),
+            lengths=np.array(history.lengths, dtype=np.int64),
+            evaluation=self._evaluation,
+            n_transitions=statistics.n_transitions,
+            seconds=history.seconds,
+            discount=problem.options.discount,
+            weights=self.model.name,
+            columns=problem.columns,
+        )
+
+    def save(self, path: str | Path, *, copy_weights: bool = False) -> None:
+        """Write the agent to a file: what it observed, what things are called, and where it was.
+
+        Shipped weights are saved by name and checksum, others are copied; `copy_weights` copies them in any case.
+        """
+        settings: dict[str, Any] = {
+            "depth": self._planner.depth,
+            "exploration": self.exploration,
+            "acting_temperature": self.acting_temperature,
+        }
+        write_agent(Path(path), self.model, settings, self._problem, copy_weights=copy_weights)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Agent:
+        """The agent that `save` wrote. It goes on where it was: same observations, same policy, same chances."""
+        model, settings, saved = read_agent(Path(path))
+        agent = cls(model, **settings)
+        if saved is not None:
+            saved.restore(agent._enter(saved.encoding(agent.limits), saved.statistics, saved.options, seed=None))
+        return agent
+
+    def _enter(
+        self, encoding: SpaceEncoding, statistics: Statistics, options: Options, seed: int | None
+    ) -> Problem[InContextLearner]:
+        """Face a problem of which something may be known already."""
+        self.limits.check_sizes(statistics.n_states, statistics.n_actions)
+        self.limits.warn_of_discount(options.discount)
+        learner = self._learner(statistics, options, seed)
+        history = History(options.discount)
+        self._problem = Problem(encoding, learner, options, self.limits, history)
+        self._plan, self._evaluation = None, np.zeros(0)
+        return self._problem
+
+    def _learner(self, statistics: Statistics, options: Options, seed: int | None) -> InContextLearner:
+        return InContextLearner(
+            statistics,
+            options.info,
+            agent_rng(seed),
+            planner=self._planner,
+            exploration=self.exploration,
+            acting_temperature=self.acting_temperature,
+            replan_every=options.replan_every,
+        )
+
+    @property
+    def problem(self) -> Problem[InContextLearner]:
+        """The problem at hand."""
+        if self._problem is None:
+            limit = "it knows no problem yet"
+            raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
+        return self._problem
+
+
+def made_env(env: Any) -> Any:
+    """An environment, made by its id if that is what it is."""
+    if not isinstance(env, str):
+        return env
+    if env.startswith("mdpfn/"):
+        importlib.import_module("mdpfn.bench.environments")  # registers the environments of this package
+    try:
+        return gymnasium.make(env)
+    except Exception as error:
+        limit = f"Gymnasium could not make it ({error})"
+        raise MdpfnError("env", repr(env), limit, "check its id, or install what it needs") from None

@@ -1,0 +1,21 @@
+"""Behaviour cloning: do what was done in the data."""
+
+from __future__ import annotations
+
+from mdpfn.arrays import Floats
+from mdpfn.online.learner import Learner
+
+
+class BehaviourCloning(Learner):
+    """Imitates whoever collected the data."""
+
+    def act(self, state: int) -> int:
+        """An action as often as it was taken in this state."""
+        return int(self.rng.choice(self.evidence.n_actions, p=self.plan()[state]))
+
+    def plan(self) -> Floats:
+        """(S, A) π(a | s) = N(s, a) / N(s); any action in states without data."""
+        n_visits = self.evidence.table().visits_table()
+        n_visits[n_visits.sum(axis=1) == 0] = 1.0
+        policy: Floats = n_visits / n_visits.sum(axis=1, keepdims=True)
+        return policy

@@ -1,0 +1,21 @@
+"""Any action at any time: the score 0 of every benchmark."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.online.learner import Learner
+
+
+class Uniform(Learner):
+    """Learns nothing."""
+
+    def act(self, state: int) -> int:
+        """Any action."""
+        return int(self.rng.integers(self.evidence.n_actions))
+
+    def plan(self) -> Floats:
+        """(S, A) equal probabilities."""
+        n_actions = self.evidence.n_actions
+        return np.full((self.evidence.n_states, n_actions), 1 / n_actions)

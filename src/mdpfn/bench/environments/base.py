@@ -1,0 +1,20 @@
+"""A named MDP with what a benchmark needs to know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mdpfn.model.mdp import TabularMDP
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One benchmark problem. `build` makes the MDP on demand; `horizon` truncates its episodes."""
+
+    name: str
+    family: str
+    source: str  # where the problem comes from: a citation, a package with its version, or a file
+    horizon: int
+    build: Callable[[], TabularMDP]
+    checksum: str = ""  # of the file the problem was read from

@@ -1,0 +1,49 @@
+"""Inventory control: order today for a demand that shows tomorrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from mdpfn.bench.environments.base import Environment
+from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes, poisson_probabilities
+from mdpfn.model.mdp import TabularMDP
+
+SOURCE = "Puterman (1994), Markov Decision Processes, sec. 3.2"
+
+
+def inventory(
+    capacity: int = 3,
+    demand: Sequence[float] = (0.25, 0.5, 0.25),
+    *,
+    order_cost: float = 4.0,
+    unit_cost: float = 2.0,
+    price: float = 8.0,
+    holding_cost: float = 1.0,
+    discount: float = 0.95,
+) -> TabularMDP:
+    """Stock 0 to `capacity`; action a orders a units, of which only those that fit are delivered and paid.
+
+    Sales are the smaller of stock and demand; what is there before sales costs `holding_cost` a unit. `demand` holds
+    the probabilities of 0, 1, 2, … units.
+    """
+
+    def outcomes(stock: int, action: int) -> list[Outcome]:
+        ordered = min(action, capacity - stock)
+        available = stock + ordered
+        cost = order_cost * (ordered > 0) + unit_cost * ordered + holding_cost * available
+        return [
+            Outcome(probability, max(available - wanted, 0), price * min(wanted, available) - cost)
+            for wanted, probability in enumerate(demand)
+        ]
+
+    return mdp_from_outcomes(capacity + 1, capacity + 1, outcomes, discount=discount, start=0)
+
+
+ENVIRONMENTS = [
+    Environment("inventory-3", "inventory", SOURCE, 50, inventory),
+    Environment(
+        "inventory-12", "inventory", f"{SOURCE}, with Poisson demand", 50,
+        partial(inventory, 12, poisson_probabilities(4.0, 12).tolist()),
+    ),
+]  # fmt: skip

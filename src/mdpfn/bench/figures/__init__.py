@@ -1,0 +1,39 @@
+"""Figures and tables, drawn from result files only. Adding a figure: one file, and one line here."""
+
+from pathlib import Path
+
+from mdpfn.bench.figures import (
+    calibration,
+    compute,
+    depth,
+    leaderboard_curves,
+    leaderboard_heatmap,
+    learning_curves,
+    offline,
+    posterior,
+    sizes,
+    vi_lcb_sweep,
+)
+from mdpfn.bench.figures.data import read
+from mdpfn.bench.figures.tables import leaderboard_in, tables, update_readme
+
+FIGURES = (
+    learning_curves,
+    offline,
+    vi_lcb_sweep,
+    leaderboard_heatmap,
+    leaderboard_curves,
+    depth,
+    posterior,
+    calibration,
+    sizes,
+    compute,
+)
+
+
+def draw_figures(results: Path, directory: Path) -> list[Path]:
+    """The files of all figures for which `results` has rows."""
+    return [path for figure in FIGURES if (rows := read(results / figure.CSV)) for path in figure.draw(rows, directory)]
+
+
+__all__ = ["FIGURES", "draw_figures", "leaderboard_in", "tables", "update_readme"]

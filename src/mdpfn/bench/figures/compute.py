@@ -1,0 +1,38 @@
+"""What training buys: scores of the snapshots of a run against the MDPs it had seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mdpfn.bench.figures.data import BENCHMARKS, Row, curve, group, label
+from mdpfn.bench.figures.style import BLACK, ENVIRONMENT_COLOURS, PAGE_WIDTH, SCORE_LABEL, figure, plot_band
+
+CSV = "compute.csv"
+MARKERS = dict(zip(BENCHMARKS, ("o", "^", "D"), strict=True))
+
+
+def draw(rows: list[Row], directory: Path) -> list[Path]:
+    """Left: held-out MDPs of the prior. Right: episodes to convergence on the benchmarks, median and quartiles."""
+    path = directory / "compute.png"
+    by_environment = {name: of for (name,), of in group(rows, "environment").items()}
+    with figure(path, PAGE_WIDTH, 2.5) as made:
+        left, right = made.subplots(1, 2)
+        plot_band(left, *curve(by_environment["prior"], "mdps"), color=BLACK, marker="s")
+        left.set_ylabel(f"{SCORE_LABEL}, held-out MDPs")
+        for name in BENCHMARKS:
+            points = {
+                int(m): [int(r["episodes"]) for r in of] for (m,), of in group(by_environment[name], "mdps").items()
+            }
+            x = sorted(points)
+            low, median, high = np.array([np.percentile(points[m], (25, 50, 75)) for m in x]).T
+            right.plot(x, median, color=ENVIRONMENT_COLOURS[name], marker=MARKERS[name], label=label(name))
+            right.fill_between(x, low, high, color=ENVIRONMENT_COLOURS[name], alpha=0.15, linewidth=0)
+        right.set_yscale("log", base=2)
+        right.set_ylabel("episodes to converge")
+        right.legend()
+        for axes in (left, right):
+            axes.set_xscale("log", base=10)
+            axes.set_xlabel("MDPs seen in training")
+    return [path]

@@ -1,0 +1,65 @@
+"""What the heat map, the curves and the tables of the leaderboards share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.bench.figures.data import Row, group, label
+
+BOUNDS = {"score": (0.0, 1.0), "earned": (-1.0, 1.0)}  # what each measure is clipped to in an environment
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One measure by agent, the best on average first: means over seeds, clipped for every environment."""
+
+    environments: list[str]
+    x: Ints  # episodes, or transitions in the data set
+    agents: dict[str, Floats]  # label -> (environments, x)
+    spread: dict[str, Floats]  # label -> (x,) standard error of the mean over environments, from the seeds
+    n_seeds: int
+    incomplete: tuple[str, ...]  # labels of agents that lack some environment or seed: their means would not compare
+
+    @property
+    def left_out(self) -> str:
+        """A sentence about agents that are not among the others."""
+        return f" Left out, as not all was measured: {', '.join(self.incomplete)}." if self.incomplete else ""
+
+    @classmethod
+    def of(cls, rows: list[Row], x: str = "episodes", measure: str = "score") -> Scores:
+        """The scores of all agents that were measured on all environments."""
+        environments = sorted({row["environment"] for row in rows})
+        xs = sorted({int(row[x]) for row in rows})
+        agents, spread, n_seeds, incomplete = {}, {}, [], []
+        for name, of_agent in group(rows, "agent", "weights", "options").items():
+            table = _table(of_agent, environments, x, xs, measure)
+            if np.isnan(table).any():
+                incomplete.append(label(*name))
+            else:
+                agents[label(*name)] = table.mean(axis=1).clip(*BOUNDS[measure])
+                by_seed = table.clip(*BOUNDS[measure]).mean(axis=0)
+                spread[label(*name)] = by_seed.std(axis=0, ddof=1 if len(by_seed) > 1 else 0) / np.sqrt(len(by_seed))
+                n_seeds.append(table.shape[1])
+        ranked = sorted(agents, key=lambda name: -agents[name].mean())
+        agents = {name: agents[name] for name in ranked}
+        return cls(environments, np.array(xs), agents, spread, min(n_seeds, default=0), tuple(incomplete))
+
+
+def earned_between(earned: Floats, x: Ints, start: int, end: int) -> Floats:
+    """(environments,) mean return of episodes start + 1 … end, from means of all episodes so far (environments, x)."""
+    at = {int(n): earned[:, i] for i, n in enumerate(x)}
+    before = start * at[start] if start else 0.0
+    mean: Floats = (end * at[end] - before) / (end - start)
+    return mean
+
+
+def _table(rows: list[Row], environments: list[str], x: str, xs: list[int], measure: str) -> Floats:
+    """(environments, seeds, x) values, NaN where there is none."""
+    n_seeds = 1 + max(int(row["seed"]) for row in rows)
+    table = np.full((len(environments), n_seeds, len(xs)), np.nan)
+    for row in rows:
+        table[environments.index(row["environment"]), int(row["seed"]), xs.index(int(row[x]))] = float(row[measure])
+    return table

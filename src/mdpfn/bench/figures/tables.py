@@ -1,0 +1,254 @@
+"""Tables drawn from result files: as Markdown, between the markers of a README, and in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table as RichTable
+
+from mdpfn.arrays import Floats
+from mdpfn.bench.figures.calibration import coverage
+from mdpfn.bench.figures.data import BENCHMARKS, Row, curve, group, label, option, read
+from mdpfn.bench.figures.leaderboard import Scores, earned_between
+from mdpfn.errors import MdpfnError
+
+COMPLETE, ALL_FAMILIES, ENVIRONMENTS_OFFLINE = (
+    "mdpfn-1",
+    "all families",
+    "environments",
+)  # names in the file of the ablations
+SOLVED = 0.95  # of the optimal value
+
+PAPER_CONVERGENCE = {
+    "in-context": {"gridworld-3x3": 6, "gridworld-5x5": 6, "frozen-lake": 27},
+    "ucbvi": {"gridworld-3x3": 16, "gridworld-5x5": 53, "frozen-lake": 46},
+    "q-learning": {"gridworld-3x3": 469, "gridworld-5x5": 1205, "frozen-lake": 1014},
+}
+PAPER_LAKE = "FrozenLake is the paper's: a fifth of the moves slip and holes cost 1, unlike in Gymnasium's."
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts with a title and a note below."""
+
+    title: str
+    headers: list[str]
+    rows: list[list[str]]
+    note: str
+
+    def markdown(self) -> str:
+        """The table and its note in GitHub's Markdown; the first column is left-aligned."""
+        rule = ["---", *["---:"] * (len(self.headers) - 1)]
+        lines = [f"| {' | '.join(cells)} |" for cells in (self.headers, rule, *self.rows)]
+        return "\n".join([*lines, "", self.note])
+
+    def rich(self) -> RichTable:
+        """The table for a terminal."""
+        table = RichTable(title=self.title, caption=self.note)
+        for i, header in enumerate(self.headers):
+            table.add_column(header, justify="right" if i else "left")
+        for cells in self.rows:
+            table.add_row(*cells)
+        return table
+
+
+def convergence(rows: list[Row]) -> Table:
+    """Median episodes to convergence of every method, beside what the paper reports (B.3)."""
+    cells = group(rows, "environment", "agent", "weights", "options")
+    headers, body = ["", *(label(environment) for environment in BENCHMARKS)], []
+    for agent, reported in PAPER_CONVERGENCE.items():
+        for key in sorted({(row["agent"], row["weights"], row["options"]) for row in rows if row["agent"] == agent}):
+            medians = [_median_episodes(cells.get((name, *key), [])) for name in BENCHMARKS]
+            body.append([label(key[0], key[1], key[2] if key[1] else ""), *medians])
+        body.append([f"{label(agent)}, as the paper reports", *(str(reported[name]) for name in BENCHMARKS)])
+    n_seeds = len({row["seed"] for row in rows})
+    note = (
+        f"Median over {n_seeds} seeds of the episodes until the exact score of the greedy policy stays at or above "
+        "0.95 for 8 episodes; (n/m): only n of m seeds got there. Agents act as they are shipped; where K and τ are "
+        "given, by the softmax of their network, as in the paper. UCB-VI and Q-learning are told the true range of "
+        f"rewards for their optimistic start, as in the paper; the in-context agent is not. {PAPER_LAKE}"
+    )
+    return Table("Episodes to convergence", headers, body, note)
+
+
+def _median_episodes(rows: list[Row]) -> str:
+    """The median with seeds that never converged as infinitely late."""
+    if not rows:
+        return "–"
+    episodes = [float(row["episodes"] or "inf") for row in rows]
+    reached = sum(np.isfinite(episodes))
+    share = "" if reached == len(rows) else f" ({reached}/{len(rows)})"
+    median = float(np.median(episodes))
+    return f"{median:g}{share}" if np.isfinite(median) else f"never{share}"
+
+
+def offline(rows: list[Row]) -> Table:
+    """Mean score of the recovered policy by size of the data set (B.4)."""
+    shown = [row for row in rows if row["weights"] or option(row, "penalty") == "0.1"]
+    cells = group(shown, "environment", "agent", "weights", "options")
+    sizes = sorted({int(row["transitions"]) for row in shown})
+    body = [
+        [label(environment), label(*method), *(f"{score:.2f}" for score in [*means, means.mean()])]
+        for environment in BENCHMARKS
+        for (name, *method), of_cell in cells.items()
+        if name == environment
+        for _, means, _ in [curve(of_cell, "transitions")]
+    ]
+    n_seeds = len({row["seed"] for row in shown})
+    note = f"Mean over {n_seeds} seeds of the exact score after so many uniform-random transitions. {PAPER_LAKE}"
+    return Table("Offline recovery", ["", "", *(str(size) for size in sizes), "mean"], body, note)
+
+
+def leaderboard(rows: list[Row]) -> Table:
+    """What every agent earns while it learns and what it knows after so many episodes, over all environments."""
+    earned, known = Scores.of(rows, measure="earned"), Scores.of(rows)
+    last = int(known.x[-1])
+    cuts = [0, *(cut for cut in (last // 8, last // 2) if cut in known.x), last]
+    parts = list(pairwise(cuts))
+    headers = ["agent", "earned", *(f"{a + 1}–{b}" for a, b in parts), "known", *map(str, known.x), "solved"]
+    body = []
+    for agent, table in earned.agents.items():
+        segments = [earned_between(table, earned.x, *part).clip(-1, 1).mean() for part in parts]
+        worth, solved = known.agents[agent], (known.agents[agent][:, -1] >= SOLVED).mean()
+        mean_error = known.spread[agent].mean()
+        cells = [f"{table[:, -1].mean():.2f} ± {earned.spread[agent][-1]:.2f}", *(f"{x:.2f}" for x in segments)]
+        cells += [f"{worth.mean():.2f} ± {mean_error:.2f}", *(f"{x:.2f}" for x in worth.mean(axis=0)), f"{solved:.0%}"]
+        body.append([agent, *cells])
+    note = (
+        f"Earned: discounted return of all {last} episodes, and of some of them, uniform random 0 and optimal 1, "
+        "clipped to −1..1; known: exact normalized value of the policy that `predict` returns after so many episodes "
+        f"and their mean, clipped to 0..1. Means over {known.n_seeds} seeds and {len(known.environments)} environments, "
+        f"± one standard error from the seeds; solved: share of environments with at least {SOLVED} at the end."
+        f"{known.left_out}"
+    )
+    return Table("Leaderboard", headers, body, note)
+
+
+def offline_leaderboard(rows: list[Row]) -> Table:
+    """Mean clipped score of every agent over all environments, by size of the data set.
+
+    VI-LCB has a row for every penalty c, and one with the c that is best on average over the sizes in each environment.
+    """
+    scores = Scores.of(rows, "transitions")
+    agents = dict(scores.agents)
+    penalized = [table for name, table in agents.items() if name.startswith(label("vi-lcb"))]
+    if penalized:
+        by_penalty = np.stack(penalized)  # (penalties, environments, sizes)
+        best = by_penalty.mean(axis=2).argmax(axis=0)
+        agents[label("vi-lcb", "best c of each")] = by_penalty[best, np.arange(len(best))]
+    ranked = sorted(agents, key=lambda name: -agents[name].mean())
+    note = (
+        f"Exact normalized score of the policy recovered from so many uniform-random transitions: mean over "
+        f"{scores.n_seeds} seeds, clipped to 0..1, mean over {len(scores.environments)} environments; c of VI-LCB in "
+        "units of the largest reward; best c of each: the best on average over the sizes in each environment."
+        f"{scores.left_out}"
+    )
+    headers = ["agent", *(str(n) for n in scores.x), "mean"]
+    return Table("Offline leaderboard", headers, [_means(agent, agents[agent]) for agent in ranked], note)
+
+
+def calibration(rows: list[Row]) -> Table:
+    """Observed coverage of every level, in percent, by what is known of the pairs."""
+    levels = sorted({float(row["level"]) for row in rows})
+    body = []
+    for (name, weights), of_curve in group(rows, "group", "weights").items():
+        level, observed, _ = coverage(of_curve)
+        shares = dict(zip(level.tolist(), observed, strict=True))
+        cells = [f"{100 * shares[at]:.1f}" if at in shares else "–" for at in levels]
+        body.append([name, weights, *cells, f"{100 * np.abs(observed - level).max():.1f}"])
+    note = (
+        "Share of pairs, in percent, whose true Q* is at most the quantile of this level, on worlds of the prior that "
+        "training never saw; every world has the same weight, terminal states do not count; off by: at most, in points."
+    )
+    headers = ["pairs", "weights", *(f"{100 * level:g}" for level in levels), "off by"]
+    return Table("Calibration of the quantiles of Q*", headers, body, note)
+
+
+def sizes(rows: list[Row]) -> Table:
+    """Mean clipped score of every method by amount of data and number of states."""
+    states = sorted({int(row["states"]) for row in rows})
+    body = []
+    for (visits, method, weights), of_curve in group(rows, "visits", "method", "weights").items():
+        x, means, _ = curve(of_curve, "states")
+        found = dict(zip(x.tolist(), means, strict=True))
+        body.append(
+            [f"{float(visits):g}", label(method, weights), *(f"{found[n]:.2f}" if n in found else "–" for n in states)]
+        )
+    note = (
+        "Normalized score of the exploiting policy, clipped to 0..1: mean over held-out worlds of so many states in "
+        "which every state and action was visited so often on average; VI-LCB with c = 0.1 in units of the largest "
+        "reward."
+    )
+    body.sort(key=lambda cells: float(cells[0]))
+    return Table("Sizes", ["visits", "", *(str(n) for n in states)], body, note)
+
+
+def ablations(rows: list[Row]) -> Table:
+    """What short trainings without one ingredient come to: the complete model first, then from best to worst."""
+    found = {
+        name: {(row["problems"], row["measure"]): float(row["value"]) for row in of_variant}
+        for (name,), of_variant in group(rows, "variant").items()
+    }
+    complete = found[COMPLETE]
+    ranked = sorted(found, key=lambda name: (name != COMPLETE, -found[name][ALL_FAMILIES, "score"]))
+    body = []
+    for name in ranked:
+        values, family = found[name], name.removeprefix("without ")
+        left_out = (family, "score") in values
+        own = f"{values[family, 'score']:.3f} ({complete[family, 'score']:.3f})" if left_out else "–"
+        means = [f"{values[ALL_FAMILIES, measure]:.3f}" for measure in ("score", "kl")]
+        body.append([name, *means, own, f"{values[ENVIRONMENTS_OFFLINE, 'score']:.3f}"])
+    body.append(["certainty equivalence", f"{complete[ALL_FAMILIES, 'certain score']:.3f}", "–", "–", "–"])
+    note = (
+        "Short trainings of equal length. Held-out: the mean clipped score of the exploiting policy on worlds of all "
+        "families, with data of all ages, and KL to the optimal policy; its family: the score on the family that was "
+        "left out, and what the complete model has there; environments: the mean on those of the offline leaderboard, "
+        "clipped seed by seed. Without plans it also does without the discount and without quantiles."
+    )
+    return Table("Ablations", ["variant", "held-out", "KL", "its family", "environments"], body, note)
+
+
+def _means(agent: str, table: Floats) -> list[str]:
+    """The agent, its means over environments, and their mean."""
+    return [agent, *(f"{score:.2f}" for score in [*table.mean(axis=0), table.mean()])]
+
+
+TABLES: dict[str, Callable[[list[Row]], Table]] = {
+    "convergence": convergence,
+    "offline": offline,
+    "leaderboard": leaderboard,
+    "leaderboard_offline": offline_leaderboard,
+    "calibration": calibration,
+    "sizes": sizes,
+    "ablations": ablations,
+}
+
+
+def leaderboard_in(path: Path) -> Table:
+    """The table of one result file of a leaderboard, online or offline."""
+    rows = read(path)
+    return offline_leaderboard(rows) if "transitions" in rows[0] else leaderboard(rows)
+
+
+def tables(results: Path) -> dict[str, Table]:
+    """All tables for which there is a result file, by its name without extension."""
+    return {name: make(rows) for name, make in TABLES.items() if (rows := read(results / f"{name}.csv"))}
+
+
+def update_readme(readme: Path, results: Path) -> None:
+    """Put every table between its markers `<!-- results:NAME -->` and `<!-- /results:NAME -->`, if it has them."""
+    text = readme.read_text(encoding="utf-8")
+    for name, table in tables(results).items():
+        start, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
+        if start not in text:
+            continue
+        before, _, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not closed:
+            raise MdpfnError(readme.name, f"without {end}", f"a table that starts at {start} must end", "add it")
+        text = f"{before}{start}\n{table.markdown()}\n{end}{after}"
+    readme.write_text(text, encoding="utf-8")

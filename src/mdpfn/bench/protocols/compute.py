@@ -1,0 +1,61 @@
+"""Score against training compute: the snapshots of a run, from its first steps to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from mdpfn.bench.environments import ENVIRONMENTS
+from mdpfn.bench.protocols import convergence
+from mdpfn.bench.protocols.depth import PRIOR, DepthProtocol, measure_prior
+from mdpfn.bench.protocols.methods import StoredWeights, stored_weights
+from mdpfn.bench.protocols.parallel import measure_cells
+from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.errors import MdpfnError
+from mdpfn.weights.store import SUFFIX
+
+IDENTITY = ("environment", "mdps")
+MEASURED = ("seed", "score", "episodes")
+
+
+@dataclass(frozen=True)
+class ComputeProtocol:
+    """What is measured of each snapshot, at the depth the paper evaluates at."""
+
+    depth: int = 24
+    prior: DepthProtocol = field(default_factory=DepthProtocol)
+    online: convergence.ConvergenceProtocol = field(default_factory=convergence.ConvergenceProtocol)
+
+
+def run(protocol: ComputeProtocol, snapshots: Path, path: Path, *, command: str, workers: int) -> None:
+    """Measure every model in the directory `snapshots` into the CSV file at `path`."""
+    models = sorted(snapshots.glob(f"*{SUFFIX}"))
+    if not models:
+        limit = "it must hold the snapshots of a training run"
+        raise MdpfnError("the directory", repr(str(snapshots)), limit, "train one first, with mdpfn train")
+    cells = [
+        Cell(
+            identity=(environment, mdps_seen(weights)),
+            settings=protocol,
+            weights_hash=weights.weights_hash,
+            measure=partial(measure, protocol, environment, weights),
+        )
+        for weights in [stored_weights(str(model)) for model in models]
+        for environment in (PRIOR, *protocol.online.environments)
+    ]
+    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="compute")
+
+
+def mdps_seen(weights: StoredWeights) -> int:
+    """How many MDPs a model was trained on, from its card."""
+    return int(weights.load().card["training"]["mdps"])
+
+
+def measure(protocol: ComputeProtocol, environment: str, weights: StoredWeights) -> list[Row]:
+    """Scores on held-out MDPs, or episodes to convergence on a benchmark (never: as many as it had)."""
+    if environment == PRIOR:
+        return measure_prior(protocol.prior, environment, weights, protocol.depth)
+    paper = protocol.online.methods(weights)[-1]
+    rows = convergence.measure(protocol.online, ENVIRONMENTS[environment], paper)
+    return [{**row, "episodes": row["episodes"] or protocol.online.agent_max_episodes} for row in rows]

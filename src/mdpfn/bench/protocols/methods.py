@@ -1,0 +1,164 @@
+"""What a protocol measures: the agent through its front door, or a baseline through the same episode loop."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+from mdpfn.agent import Agent
+from mdpfn.arrays import Floats
+from mdpfn.baselines.problem import baseline_problem
+from mdpfn.coverage import CoverageWarning
+from mdpfn.evidence import Statistics, Transition
+from mdpfn.model.mdp import TabularMDP
+from mdpfn.online.history import History
+from mdpfn.online.options import Options
+from mdpfn.online.problem import OnEpisode
+from mdpfn.planners.policies import one_hot
+from mdpfn.prior.world import WorldConfig
+from mdpfn.training.config import from_dict
+from mdpfn.weights import Model, load_model
+
+IN_CONTEXT = "in-context"
+HASH_DIGITS = 12  # of the hash of the weights, in result files
+
+
+@dataclass(frozen=True)
+class StoredWeights:
+    """Weights by where they are: this travels to workers, the network does not."""
+
+    name: str
+    weights_hash: str
+    path: str
+    world: WorldConfig | None = None  # the prior over worlds that they were trained on; None: the paper's prior
+
+    def load(self) -> Model:
+        """The model, read once in every process."""
+        return _load(self.path)
+
+
+def stored_weights(weights: str) -> StoredWeights:
+    """The weights with this name, if they are shipped, or in this file."""
+    model = load_model(weights)
+    world = None if model.prior is None else from_dict(WorldConfig, model.prior)
+    return StoredWeights(model.name, str(model.card["sha256"])[:HASH_DIGITS], weights, world)
+
+
+@lru_cache(maxsize=2)
+def _load(path: str) -> Model:
+    return load_model(path)
+
+
+class Contestant(Protocol):
+    """Something that learns an environment or data, and is scored by the policy it ends with."""
+
+    @property
+    def history(self) -> History:
+        """How its episodes went."""
+
+    def solve(self, env: Any, episodes: int, on_episode: OnEpisode | None = None) -> None:
+        """Learn from episodes."""
+
+    def fit(self, transitions: Sequence[Transition]) -> None:
+        """Learn from logged transitions instead."""
+
+    def policy(self) -> Floats:
+        """(S, A) what it would do now."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A contestant by its name in result files, with the options it is made with; ours has `weights`.
+
+    Without options it is the agent as it is shipped.
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    weights: StoredWeights | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Name, weights and options: the columns that tell methods apart in result files."""
+        options = ", ".join(f"{name} = {value}" for name, value in self.options.items())
+        return self.name, self.weights.name if self.weights else "", options
+
+    @property
+    def weights_hash(self) -> str:
+        """The hash of the weights, empty where there are none."""
+        return self.weights.weights_hash if self.weights else ""
+
+    def start(self, mdp: TabularMDP, seed: int, **told: Any) -> Contestant:
+        """A contestant that knows the sizes of this MDP, its discount and what it is `told`: options of `reset`."""
+        options = Options(discount=mdp.discount, **told)
+        if self.weights is None:
+            return BaselineContestant(self, mdp, options, seed)
+        return AgentContestant(Agent(self.weights.load(), **self.options), mdp, options, seed)
+
+
+class AgentContestant:
+    """The agent, through `solve`, `fit` and `plan`: what `predict` returns is what is scored."""
+
+    def __init__(self, agent: Agent, mdp: TabularMDP, options: Options, seed: int) -> None:
+        self.agent, self.seed = agent, seed
+        self.spaces = mdp.n_states, mdp.n_actions
+        self.options: dict[str, Any] = {"discount": options.discount, "reward_range": options.reward_range}
+        agent.reset(*self.spaces, seed=seed, **self.options)
+
+    @property
+    def history(self) -> History:
+        """How its episodes went."""
+        return self.agent.problem.history
+
+    def solve(self, env: Any, episodes: int, on_episode: OnEpisode | None = None) -> None:
+        """Learn from episodes."""
+        self.agent.solve(env, episodes, seed=self.seed, on_episode=on_episode, **self.options)
+
+    def fit(self, transitions: Sequence[Transition]) -> None:
+        """Learn from logged transitions instead."""
+        columns = tuple(zip(*transitions, strict=True))
+        states, actions = self.spaces
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CoverageWarning)  # little data is what is measured
+            self.agent.fit(columns, observation_space=states, action_space=actions, **self.options)
+
+    def policy(self) -> Floats:
+        """(S, A) the actions of `predict`."""
+        return one_hot(self.agent.plan().greedy, self.spaces[1])
+
+
+class BaselineContestant:
+    """A baseline, set up as the agent is and driven by the same loop."""
+
+    def __init__(self, method: Method, mdp: TabularMDP, options: Options, seed: int) -> None:
+        self.method, self.options, self.seed = method, options, seed
+        self.spaces = mdp.n_states, mdp.n_actions
+        self._enter(None)
+
+    def _enter(self, statistics: Statistics | None) -> None:
+        name, settings = self.method.name, self.method.options
+        self.problem = baseline_problem(
+            name, *self.spaces, self.options, seed=self.seed, statistics=statistics, **settings
+        )
+
+    @property
+    def history(self) -> History:
+        """How its episodes went."""
+        return self.problem.history
+
+    def solve(self, env: Any, episodes: int, on_episode: OnEpisode | None = None) -> None:
+        """Learn from episodes."""
+        self.problem.run(env, episodes, seed=self.seed, on_episode=on_episode)
+
+    def fit(self, transitions: Sequence[Transition]) -> None:
+        """Learn from logged transitions instead."""
+        columns = zip(*(transition[:5] for transition in transitions), strict=True)
+        n_states, n_actions = self.spaces
+        self._enter(Statistics.from_transitions(*columns, n_states=n_states, n_actions=n_actions))
+
+    def policy(self) -> Floats:
+        """(S, A) what it would exploit by."""
+        return self.problem.learner.plan()

@@ -1,0 +1,83 @@
+"""Policies recovered from a fixed set of uniform-random transitions (B.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mdpfn.bench.environments import ENVIRONMENTS, Environment, TabularEnv
+from mdpfn.bench.protocols.leaderboard import IDENTITY, cells_on
+from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, StoredWeights
+from mdpfn.bench.protocols.parallel import measure_cells
+from mdpfn.bench.protocols.results import ResultsFile, Row
+from mdpfn.evidence import Transition
+from mdpfn.model.exact import Scorer
+from mdpfn.model.mdp import TabularMDP
+from mdpfn.online.evaluation import FixedPolicy
+from mdpfn.online.loop import run_episodes
+from mdpfn.online.worlds import worlds_of
+from mdpfn.spaces.encoding import SpaceEncoding
+
+MEASURED = ("seed", "transitions", "score")
+
+
+@dataclass(frozen=True)
+class OfflineProtocol:
+    """The settings of B.4."""
+
+    environments: tuple[str, ...] = ("gridworld-5x5", "frozen-lake", "gridworld-3x3")
+    seeds: int = 8
+    sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+    horizon: int = 50
+    depth: int = 24
+    penalties: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)  # c of VI-LCB; the paper settles on 0.1
+
+    def methods(self, weights: StoredWeights | None) -> list[Method]:
+        """VI-LCB at every penalty, and the agent as it is shipped and at the paper's depth, if there are weights."""
+        methods = [Method("vi-lcb", {"penalty": penalty}) for penalty in self.penalties]
+        if weights is None:
+            return methods
+        return [Method(IN_CONTEXT, weights=weights), Method(IN_CONTEXT, {"depth": self.depth}, weights), *methods]
+
+
+def run(protocol: OfflineProtocol, weights: StoredWeights | None, path: Path, *, command: str, workers: int) -> None:
+    """Measure VI-LCB, and the agent if there are weights, into the CSV file at `path`."""
+    environments = [ENVIRONMENTS[name] for name in protocol.environments]
+    cells = cells_on(environments, protocol.methods(weights), protocol, measure)
+    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="offline recovery")
+
+
+def measure(protocol: OfflineProtocol, environment: Environment, method: Method) -> list[Row]:
+    """One row per seed and size of the data set, with the exact score of the policy recovered from it."""
+    mdp = environment.build()
+    seeds = range(protocol.seeds)
+    streams = [uniform_stream(mdp, seed, max(protocol.sizes), protocol.horizon) for seed in seeds]
+    return recover(mdp, method, streams, protocol.sizes)
+
+
+def recover(
+    mdp: TabularMDP, method: Method, streams: Sequence[Sequence[Transition]], sizes: Sequence[int]
+) -> list[Row]:
+    """One row per stream, numbered as its seed, and size n: the score of the policy from its first n transitions."""
+    scorer = Scorer(mdp)
+    rows: list[Row] = []
+    for seed, stream in enumerate(streams):
+        contestant = method.start(mdp, seed)
+        for size in sizes:
+            contestant.fit(stream[:size])
+            rows.append({"seed": seed, "transitions": size, "score": scorer(contestant.policy())})
+    return rows
+
+
+def uniform_stream(mdp: TabularMDP, seed: int, n_transitions: int, horizon: int) -> list[Transition]:
+    """Transitions of the uniform policy, from the start again after `horizon` steps or in a terminal state."""
+    env = TabularEnv(mdp, horizon=horizon)
+    encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions, largest=(mdp.n_states, mdp.n_actions))
+    worlds = worlds_of(env, encoding.states.encode, encoding.states, encoding.actions, None)
+    rng = np.random.default_rng([seed, 1])  # the environment has the bare seed
+    actor = FixedPolicy(lambda state: int(rng.integers(mdp.n_actions)))
+    run_episodes(actor, worlds, seed=seed, goes_on=lambda: len(actor.transitions) < n_transitions)
+    return actor.transitions

@@ -1,0 +1,101 @@
+"""Cells measured in worker processes, with progress, into a result file.
+
+Every cell runs on one thread of a process of its own pool, however many workers there are, and draws its
+random numbers from generators named after it: the number of workers changes how long it takes, nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from zlib import crc32
+
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from mdpfn.bench.protocols.results import Cell, ResultsFile
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def entropy(*names: str | int) -> list[int]:
+    """The seed that belongs to these names, in any process and on any machine."""
+    return [crc32(str(name).encode()) for name in names]
+
+
+def generator(*names: str | int) -> np.random.Generator:
+    """The random generator that belongs to these names."""
+    return np.random.default_rng(entropy(*names))
+
+
+def seed_of(*names: str | int) -> int:
+    """The seed that belongs to these names, as one number."""
+    return int(np.random.SeedSequence(entropy(*names)).generate_state(1)[0])
+
+
+def measure_cells(cells: Sequence[Cell], results: ResultsFile, *, workers: int, title: str) -> None:
+    """Measure the cells whose rows are missing or stale; every finished cell is on disk at once."""
+    missing = [cell for cell in cells if not results.has(cell)]
+    with _progress() as progress:
+        bar = progress.add_task(title, total=len(cells), completed=len(cells) - len(missing))
+        if not missing:
+            return
+        with _pool(min(workers, len(missing))) as pool:
+            with _environment(ONE_THREAD):  # workers start as work is submitted and inherit it
+                running = {pool.submit(cell.measure): cell for cell in missing}
+            for finished in as_completed(running):
+                results.replace(running[finished], finished.result())
+                progress.advance(bar)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that do no further work once this block is left, in whatever way."""
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """Die with the parent: at once on Ctrl-C, and soon when it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

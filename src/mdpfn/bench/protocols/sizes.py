@@ -1,0 +1,90 @@
+"""Score against the number of states, far beyond what a network was trained on, beside planning on the data alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.baselines import OFFLINE_BASELINES
+from mdpfn.bench.protocols.held_out import statistics_of
+from mdpfn.bench.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
+from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
+from mdpfn.bench.protocols.parallel import generator, measure_cells
+from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.evidence import PairTable
+from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.prior.world import MIXTURE, WorldConfig
+
+IDENTITY = ("states", "method", "weights")
+MEASURED = ("visits", "seed", "score")
+CERTAINTY, PESSIMISTIC = "certainty-equivalence", "vi-lcb"
+SCALING = tuple(name for name in MIXTURE if name != "bandit")  # a bandit with more contexts is only more bandits
+
+
+@dataclass(frozen=True)
+class SizesProtocol:
+    """Sizes, amounts of data, and over how many worlds scores are averaged."""
+
+    n_states: tuple[int, ...] = (16, 32, 64, 128, 250, 500)
+    visits: tuple[float, ...] = (0.3, 1.0, 3.0)  # mean visits per pair
+    families: tuple[str, ...] = SCALING
+    discount: float = 0.99  # the same at every size, and far-sighted enough to see across the largest
+    penalty: float = 0.1  # c of VI-LCB, in units of a world's largest reward
+    seeds: int = 8
+    worlds_per_seed: int = 16
+
+    def prior(self, n_states: int) -> WorldConfig:
+        """Worlds of this many states, or the few less that a family's shape allows."""
+        families = {name: MIXTURE[name] for name in self.families}
+        return WorldConfig((n_states, n_states), discount=(self.discount, self.discount), families=families)
+
+
+def run(protocol: SizesProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
+    """Measure one model and its references at every size into the CSV file at `path`."""
+    cells = [
+        Cell(
+            identity=(n_states, method, weights.name if method == IN_CONTEXT else ""),
+            settings=(protocol, protocol.prior(n_states)),
+            weights_hash=weights.weights_hash if method == IN_CONTEXT else "",
+            measure=partial(measure, protocol, n_states, method, weights),
+        )
+        for n_states in reversed(protocol.n_states)
+        for method in (IN_CONTEXT, CERTAINTY, PESSIMISTIC)
+    ]
+    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="sizes")
+
+
+def measure(protocol: SizesProtocol, n_states: int, method: str, weights: StoredWeights) -> list[Row]:
+    """One row per amount of data and seed: the score of the method's policies, all methods from the same data."""
+    rows: list[Row] = []
+    for seed in range(protocol.seeds):
+        worlds = worlds_of_size(protocol, n_states, seed)
+        for visits in protocol.visits:
+            z = worlds.statistics(generator("sizes", seed, str(visits)), np.full(protocol.worlds_per_seed, visits))
+            if method == IN_CONTEXT:
+                score = worlds.score(worlds.greedy(weights.load(), z))
+            else:
+                score = worlds.score(reference_policies(protocol, method, worlds, z))
+            rows.append({"visits": visits, "seed": seed, "score": score})
+    return rows
+
+
+@lru_cache(maxsize=8)  # the methods of one size, measured one after the other, share its worlds
+def worlds_of_size(protocol: SizesProtocol, n_states: int, seed: int) -> HeldOutWorlds:
+    """The worlds of one size and seed."""
+    return sample_held_out_worlds(protocol.worlds_per_seed, seed, protocol.prior(n_states))
+
+
+def reference_policies(protocol: SizesProtocol, method: str, worlds: HeldOutWorlds, z: PairTable) -> list[Floats]:
+    """(S, A) what an agent that plans on the data alone exploits with, in every world."""
+    policies = []
+    for i, mdp in enumerate(worlds.mdps):
+        largest = float(np.abs(mdp.outcome_reward).max())
+        settings = {"penalty": protocol.penalty * largest} if method == PESSIMISTIC else {}
+        info, rng = ProblemInfo.of(mdp.discount), np.random.default_rng(0)
+        policies.append(OFFLINE_BASELINES[method](statistics_of(z, i), info, rng, **settings).plan())
+    return policies

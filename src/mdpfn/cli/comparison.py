@@ -1,0 +1,35 @@
+"""Baselines in the same environment as the agent, and what final policies are worth there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mdpfn.baselines import BASELINES
+from mdpfn.baselines.problem import baseline_problem
+from mdpfn.errors import MdpfnError
+from mdpfn.online.evaluation import evaluate
+from mdpfn.online.learner import Learner
+from mdpfn.online.options import Options
+from mdpfn.online.problem import Problem, agent_rng
+from mdpfn.online.worlds import spaces_of
+from mdpfn.planners.policies import ActionSampler
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse baselines that there are not, and those named twice."""
+    for name in names:
+        if name not in BASELINES or names.count(name) > 1:
+            limit = f"each must be another one of {', '.join(BASELINES)}"
+            raise MdpfnError("compare", repr(name), limit, "choose among these")
+
+
+def prepared(name: str, env: Any, seed: int, discount: float) -> Problem[Learner]:
+    """A baseline that has not seen anything of `env` yet."""
+    return baseline_problem(name, *spaces_of(env), Options(discount=discount), seed=seed)
+
+
+def final_return(problem: Problem[Learner], env: Any, episodes: int, seed: int) -> float:
+    """The mean undiscounted return of the policy that a baseline would exploit by."""
+    choose = ActionSampler(problem.learner.plan(), agent_rng(seed))
+    return float(evaluate(choose, env, problem.encoding, episodes, seed=seed + 1).mean())

@@ -1,0 +1,72 @@
+"""Runs as they happen: a table in the terminal with a learning curve in every row."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from mdpfn.arrays import Floats
+from mdpfn.online.history import History
+from mdpfn.result import SMOOTHING, moving_average
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+CURVE_WIDTH = 24
+
+
+class LiveTable:
+    """One row per agent: episodes so far, returns, and the curve of their moving average."""
+
+    def __init__(self, title: str, episodes: int, console: Console | None = None) -> None:
+        self.title, self.episodes = title, episodes
+        self._histories: dict[str, History] = {}
+        self.final_returns: dict[str, float] = {}
+        self._live = Live(get_renderable=self._table, console=console, refresh_per_second=8)
+
+    def __enter__(self) -> LiveTable:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+        if not self._live.console.is_terminal:
+            self._live.console.line()
+
+    def update(self, name: str, history: History) -> None:
+        """Show how far this agent is."""
+        self._histories[name] = history
+
+    def finish(self, name: str, final_return: float) -> None:
+        """Show what the policy that an agent ended with earns."""
+        self.final_returns[name] = final_return
+
+    def _table(self) -> Table:
+        table = Table(
+            title=self.title,
+            caption=f"returns: mean of {SMOOTHING} episodes now and over time, while exploring; of the final policy",
+        )
+        for column in ("agent", "episode", "exploring", "final", "time"):
+            table.add_column(column, justify="left" if column == "agent" else "right", no_wrap=True)
+        table.add_column(f"episodes 1 to {self.episodes}", width=CURVE_WIDTH)
+        curves = {name: moving_average(np.array(h.returns)) for name, h in self._histories.items() if h.returns}
+        for name, curve in curves.items():
+            low = min(float(other.min()) for other in curves.values())
+            high = max(float(other.max()) for other in curves.values())
+            history = self._histories[name]
+            final = f"{self.final_returns[name]:.3g}" if name in self.final_returns else "…"
+            row = (name, str(len(curve)), f"{curve[-1]:.3g}", final, f"{history.seconds:.1f} s")
+            table.add_row(*row, sparkline(curve, low, high, self.episodes))
+        return table
+
+
+def sparkline(curve: Floats, low: float, high: float, episodes: int) -> str:
+    """The curve in block characters from `low` to `high`, as wide as its share of all `episodes`."""
+    width = max(1, round(CURVE_WIDTH * len(curve) / episodes))
+    heights = np.array([part.mean() for part in np.array_split(curve, min(width, len(curve)))])
+    level = np.round((heights - low) / (high - low) * (len(BLOCKS) - 1)) if high > low else np.zeros(len(heights))
+    return "".join(BLOCKS[int(i)] for i in level)

@@ -1,0 +1,166 @@
+"""The `mdpfn` command. Everything heavy is imported inside the commands, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from mdpfn.errors import MdpfnError
+from mdpfn.version import __version__
+
+RESULTS = Path("results")
+
+
+def train(
+    out: Path,
+    config: str = "paper",
+    resume: Literal["auto", "never"] = "never",
+    steps: int | None = None,
+    minutes: float | None = None,
+) -> None:
+    """Train a network on MDPs from the prior.
+
+    For several processes: torchrun --nproc-per-node 2 -m mdpfn train … (with OMP_NUM_THREADS=1 on a CPU).
+
+    Args:
+        out: Run directory: checkpoints, metrics.jsonl, and the finished model in model/.
+        config: paper, tiny, or a JSON file with fields of TrainingConfig.
+        resume: auto goes on from the newest checkpoint in the run directory if there is one.
+        steps: Gradient steps, instead of the configuration's.
+        minutes: Train for this long in all instead; the learning rate decays with time.
+    """
+    from dataclasses import replace
+
+    from mdpfn.training.config import load_config
+    from mdpfn.training.loop import train as run
+
+    if steps is not None and minutes is not None:
+        raise MdpfnError("minutes", minutes, "it cannot be given together with --steps", "give one of them")
+    settings = load_config(config)
+    if steps is not None:
+        settings = replace(settings, steps=steps)
+    trainer = run(settings, out, minutes=minutes, resume=resume)
+    if trainer.rank == 0:
+        stopped = f"stopped after {trainer.step} steps; --resume auto goes on from there"
+        print(f"model written to {out / 'model'}" if trainer.progress >= 1 else stopped)
+
+
+def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed: int = 0) -> None:
+    """Draw a contact sheet of MDPs sampled from a prior: graph, rewards, optimal policy.
+
+    Args:
+        show: How many MDPs to draw.
+        family: One of the families of the richer prior, such as maze; without it, the paper's prior.
+        out: The PNG to write.
+        seed: Of the sampler.
+    """
+    import numpy as np
+
+    from mdpfn.checks import whole_number
+    from mdpfn.prior.paper import sample_mdp
+    from mdpfn.prior.picture import draw_contact_sheet
+    from mdpfn.prior.world import WorldConfig, sample_worlds
+
+    if show < 1:
+        raise MdpfnError("show", show, "it must be at least 1", "give the number of MDPs to draw")
+    rng = np.random.default_rng(whole_number("seed", seed, low=0))
+    if family:
+        config = WorldConfig(n_states=(4, 32), families={family: 1.0})  # larger worlds are too dense to see anything
+        mdps = sample_worlds(rng, show, config)
+    else:
+        mdps = [sample_mdp(rng) for _ in range(show)]
+    draw_contact_sheet(mdps, out)
+    print(f"{show} sampled MDPs drawn to {out}")
+
+
+def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> None:
+    """Show a model's card: its configuration, how it was trained, what it measures.
+
+    Args:
+        weights: Name of a shipped model or a model directory; without it, the shipped models are listed.
+    """
+    from mdpfn.weights import load_model, shipped_models
+
+    if not weights:
+        print("\n".join(shipped_models()))
+        return
+    from rich.console import Console
+
+    from mdpfn.weights.card import render
+
+    Console().print(render(load_model(weights)), highlight=False)
+
+
+def figures(results: Path = RESULTS) -> None:
+    """Redraw all figures and print all tables from the result files, without measuring anything.
+
+    Args:
+        results: Where the result files are; figures go into its subdirectory figures.
+    """
+    from rich.console import Console
+
+    from mdpfn.bench.figures import draw_figures, tables
+
+    console = Console()
+    for table in tables(results).values():
+        console.print(table.rich())
+    for path in draw_figures(results, results / "figures"):
+        console.print(f"drawn: {path}")
+
+
+def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
+    """The command that measures and then brings figures and tables up to date, or shows the table of a single file."""
+
+    @wraps(measure)
+    def command(*arguments: Any, **options: Any) -> None:
+        measure(*arguments, **options)
+        out: Path = options["out"]
+        if out.is_dir():
+            figures(out)
+        else:
+            from rich.console import Console
+
+            from mdpfn.bench.figures import leaderboard_in
+
+            Console().print(leaderboard_in(out).rich())
+
+    return command
+
+
+def main() -> None:
+    """Entry point: exit code 2 and one sentence for a user's mistake."""
+    from mdpfn.cli.measure import leaderboard, reproduce, study
+    from mdpfn.cli.solve import fit, solve
+
+    commands: dict[str, Callable[..., None]] = {
+        "solve": solve,
+        "fit": fit,
+        "train": train,
+        "reproduce": _then_draw(reproduce),
+        "leaderboard": _then_draw(leaderboard),
+        "study": _then_draw(study),
+        "figures": figures,
+        "prior": prior,
+        "info": info,
+    }
+    if sys.argv[1:] == ["--version"]:
+        print(f"mdpfn {__version__}")
+        return
+    try:
+        tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")
+    except MdpfnError as error:
+        print(f"mdpfn: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"mdpfn: {error.filename!r} cannot be used: {error.strerror}.", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,159 @@
+"""What `mdpfn reproduce`, `mdpfn study` and `mdpfn leaderboard` do: measure into result files.
+
+Everything slow to import is imported inside, so that `--help` need not wait for it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from tyro.conf import Positional
+
+from mdpfn.errors import MdpfnError
+
+Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
+Study: TypeAlias = Literal["depth", "posterior", "calibration", "sizes", "compute", "ablations"]
+
+
+def reproduce(
+    what: Positional[Experiment] = "all",
+    weights: str = "paper",
+    out: Path = Path("results"),
+    workers: int = 2,
+) -> None:
+    """Rerun the paper's evaluation with these weights: `table` (B.3), `offline` (B.4), `depth` (B.2) or all.
+
+    Valid rows that the result files in `out` have already are kept, so an interrupted run continues where it was.
+    """
+    from mdpfn.bench.protocols import convergence, learning_curves, offline
+    from mdpfn.bench.protocols.methods import stored_weights
+
+    _positive("workers", workers)
+    stored = stored_weights(weights)
+    command = shlex.join(["mdpfn", "reproduce", what, "--weights", weights])
+    if what in ("table", "all"):
+        protocol = convergence.ConvergenceProtocol()
+        convergence.run(protocol, stored, out / "convergence.csv", command=command, workers=workers)
+    if what in ("offline", "all"):
+        offline.run(offline.OfflineProtocol(), stored, out / "offline.csv", command=command, workers=workers)
+    if what in ("depth", "all"):
+        curves = learning_curves.LearningCurveProtocol()
+        learning_curves.run(curves, stored, out / "learning_curves.csv", command=command, workers=workers)
+
+
+def study(
+    what: Positional[Study],
+    weights: tuple[str, ...] = ("mdpfn-1",),
+    snapshots: Path | None = None,
+    out: Path = Path("results"),
+    workers: int = 2,
+) -> None:
+    """Answer what the paper leaves open: scores against depth K, data, size or training compute, and calibration.
+
+    Args:
+        what: depth, posterior (how good policies from little data are, beside the best possible), calibration (how
+            often Q* is below the quantiles stated for it), sizes (up to 500 states), compute, or
+            ablations (trainings without one of the ingredients, which take hours).
+        weights: The models, by name or path.
+        snapshots: For compute: the directory of a training run's snapshots.
+        out: Where the result files are.
+        workers: Processes to measure with.
+    """
+    from mdpfn.bench.protocols import ablations, calibration, compute, depth, posterior, sizes
+    from mdpfn.bench.protocols.methods import stored_weights
+
+    _positive("workers", workers)
+    path = out / f"{what}.csv"
+    if what == "compute":
+        if snapshots is None:
+            raise MdpfnError("snapshots", None, "compute is measured on the snapshots of a run", "give --snapshots DIR")
+        command = shlex.join(["mdpfn", "study", what, "--snapshots", str(snapshots)])
+        compute.run(compute.ComputeProtocol(), snapshots, path, command=command, workers=workers)
+        return
+    if what == "ablations":
+        ablations.run(ablations.AblationProtocol(), path, command="mdpfn study ablations", workers=workers)
+        return
+    for model in weights:
+        stored = stored_weights(model)
+        command = shlex.join(["mdpfn", "study", what, "--weights", model])
+        match what:
+            case "depth":
+                depth.run(depth.DepthProtocol(), stored, path, command=command, workers=workers)
+            case "posterior":
+                posterior.run(posterior.PosteriorProtocol(), stored, path, command=command, workers=workers)
+            case "calibration":
+                calibration.run(calibration.CalibrationProtocol(), stored, path, command=command, workers=workers)
+            case "sizes":
+                sizes.run(sizes.SizesProtocol(), stored, path, command=command, workers=workers)
+
+
+def leaderboard(
+    agents: tuple[str, ...] = (),
+    environments: tuple[str, ...] = (),
+    mdps: Path | None = None,
+    offline: bool = False,
+    episodes: int = 64,
+    seeds: int = 8,
+    out: Path = Path("results"),
+    workers: int = 2,
+    weights: str = "mdpfn-1",
+) -> None:
+    """Score agents on environments after 1, 2, 4, … episodes: by default all of both.
+
+    Valid rows that the result file has already are kept, so an interrupted run continues where it was, and in-context
+    agents with other weights stay beside these.
+
+    Args:
+        agents: Names of agents.
+        environments: Names of environments.
+        mdps: A folder of your own MDPs, one .npz file each, to take the environments from.
+        offline: Score what agents make of 64 … 2048 uniform-random transitions instead.
+        episodes: How long every agent learns, unless offline.
+        seeds: How often it does.
+        out: The directory of the result files; with mdps, the CSV file to write.
+        workers: Processes to measure with.
+        weights: Those of the in-context agent, by name or path.
+    """
+    from mdpfn.baselines import BASELINES, OFFLINE_BASELINES
+    from mdpfn.bench.environments import ENVIRONMENTS, load_environments
+    from mdpfn.bench.protocols import leaderboard as online
+    from mdpfn.bench.protocols import offline_leaderboard
+    from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
+
+    for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
+        _positive(field, value)
+    if mdps is not None and out.suffix != ".csv":
+        raise MdpfnError("out", repr(str(out)), "with --mdps it is a .csv file", "give --out FILE.csv")
+    words = ["mdpfn", "leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
+    words += ["--agents", *agents] if agents else []
+    words += ["--environments", *environments] if environments else []
+    words += ["--mdps", mdps.name] if mdps is not None else []
+    words += ["--offline"] if offline else []
+    known = ENVIRONMENTS if mdps is None else {found.name: found for found in load_environments(mdps)}
+    chosen = [known[name] for name in _chosen("environments", environments, tuple(known))]
+    agents = _chosen("agents", agents, (IN_CONTEXT, *(OFFLINE_BASELINES if offline else BASELINES)))
+    ours = Method(IN_CONTEXT, weights=stored_weights(weights))
+    methods = [ours if name == IN_CONTEXT else Method(name) for name in agents]
+    path = out / f"leaderboard{'_offline' if offline else ''}.csv" if mdps is None else out
+    run: dict[str, Any] = {"command": shlex.join(words), "workers": workers}
+    if offline:
+        variants = [variant for method in methods for variant in offline_leaderboard.variants(method)]
+        data = offline_leaderboard.OfflineLeaderboardProtocol(seeds)
+        offline_leaderboard.run(data, variants, chosen, path, **run)
+    else:
+        online.run(online.LeaderboardProtocol(episodes, seeds), methods, chosen, path, **run)
+
+
+def _positive(field: str, value: int) -> None:
+    if value < 1:
+        raise MdpfnError(field, value, "it must be at least 1", "give a larger number")
+
+
+def _chosen(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, or all that are known if there are none."""
+    for name in names:
+        if name not in known:
+            raise MdpfnError(field, repr(name), f"the choice is {', '.join(known)}", "choose among these")
+    return names or known

@@ -1,0 +1,98 @@
+"""Where the data is thin, so that the prior carries the estimate."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.evidence import Statistics
+from mdpfn.plan import Plan
+
+THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
+EXAMPLES = 5  # how many of many a summary names
+
+
+class CoverageWarning(UserWarning):
+    """The data says nothing about some action where every episode starts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """How often every pair was visited, and what follows from that."""
+
+    n_visits: Floats  # (S, A) N(s, a)
+    reached: Bools  # (S,) states that appear in the data
+    terminal: Bools  # (S,) of these, the ones that nothing follows
+    start_states: Mapping[int, int] | None  # id -> episodes that started there; None where the data does not tell
+    plan: Plan
+
+    @classmethod
+    def of(cls, statistics: Statistics, start_states: Mapping[int, int] | None, plan: Plan) -> Coverage:
+        """The coverage of these statistics."""
+        z = statistics.table()
+        n_visits = z.visits_table()
+        left = np.asarray(n_visits.any(axis=1))
+        reached = left.copy()
+        reached[z.successor] = True
+        return cls(
+            n_visits,
+            reached,
+            statistics.terminal_mask() & ~left,
+            start_states,
+            plan,
+        )
+
+    @cached_property
+    def thin(self) -> Bools:
+        """(S, A) pairs of reached states with fewer than `THIN_VISITS` visits."""
+        decisions = self.reached & ~self.terminal
+        thin: Bools = decisions[:, None] & (self.n_visits < THIN_VISITS)
+        return thin
+
+    @cached_property
+    def thin_choices(self) -> Ints:
+        """Ids of the states whose greedy action itself is thin: there the plan rests on the prior."""
+        return np.flatnonzero(self.thin[np.arange(len(self.thin)), self.plan.greedy])
+
+    @cached_property
+    def untried_at_start(self) -> Ints:
+        """(n, 2) (state, action) ids of the actions never taken in a start state."""
+        starts = np.array(sorted(self.start_states or ()), dtype=np.int64)
+        state, action = np.nonzero(self.n_visits[starts] == 0)
+        return np.stack([starts[state], action], axis=1)
+
+    def warn(self) -> None:
+        """Warn if the start states were never left by some action."""
+        if len(self.untried_at_start):
+            warnings.warn(self._untried(), CoverageWarning, stacklevel=3)
+
+    def __str__(self) -> str:
+        n_reached, n_terminal = int(self.reached.sum()), int(self.terminal.sum())
+        n_pairs, n_tried = (n_reached - n_terminal) * self.n_visits.shape[1], int((self.n_visits > 0).sum())
+        lines = [
+            f"{n_reached} of {len(self.reached)} states reached, {n_terminal} of them terminal; "
+            f"{n_tried} of the others' {n_pairs} state-action pairs tried",
+            f"{int(self.thin.sum())} pairs have fewer than {THIN_VISITS} visits; the greedy action is one of them in "
+            f"{len(self.thin_choices)} states, where the prior carries the estimate",
+        ]
+        if len(self.thin_choices):
+            lines[-1] += f": {_some([self.plan.states[i] for i in self.thin_choices[: EXAMPLES + 1]])}"
+        if self.start_states is None:
+            lines.append("the rows do not follow each other as in episodes, so where these start is not known")
+        if len(self.untried_at_start):
+            lines.append(self._untried())
+        return "\n".join(lines)
+
+    def _untried(self) -> str:
+        pairs = [f"{self.plan.actions[a]} in {self.plan.states[s]}" for s, a in self.untried_at_start[: EXAMPLES + 1]]
+        return f"start states were never left by some actions, of which the data says nothing: {_some(pairs)}"
+
+
+def _some(items: Sequence[object]) -> str:
+    """The first few of them."""
+    return ", ".join(map(str, items[:EXAMPLES])) + (", …" if len(items) > EXAMPLES else "")

@@ -1,0 +1,66 @@
+"""Which tokens a batch of statistics has: visited pairs, the states they belong to, and one unvisited state per MDP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Ints, offsets_of
+from mdpfn.evidence.table import PairTable
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """State tokens are the *active* states (some pair visited), sorted, then one *unvisited* state per MDP.
+
+    The unvisited state of an MDP stands for all its states none of whose pairs was visited, if there are any.
+    """
+
+    active: Ints  # (active,) id of each active state, within its MDP
+    active_mdp: Ints  # (active,)
+    state_mdp: Ints  # (states,) MDP of each state token
+    visited_state: Ints  # (visited,) state token of each visited pair
+    successor: Ints  # (observed,) state token of each observed successor
+    n_unvisited_actions: Ints  # (states,) actions of a state token that were never taken
+    n_unvisited_states: Ints  # (B,) states that the unvisited token stands for
+
+    @classmethod
+    def of(cls, z: PairTable) -> Layout:
+        """The layout of these statistics."""
+        n_mdps, state_start = len(z), offsets_of(z.n_states)
+        state = state_start[z.pair_mdp] + z.state
+        active, visited_state = np.unique(state, return_inverse=True)
+        active_mdp = np.asarray(np.searchsorted(state_start, active, side="right") - 1)
+        state_mdp = np.concatenate([active_mdp, np.arange(n_mdps)])
+        successor = _token(state_start[z.pair_mdp[z.transition_row]] + z.successor, active)
+        is_unvisited = successor < 0
+        successor[is_unvisited] = len(active) + z.pair_mdp[z.transition_row[is_unvisited]]
+        return cls(
+            active=active - state_start[active_mdp],
+            active_mdp=active_mdp,
+            state_mdp=state_mdp,
+            visited_state=visited_state,
+            successor=successor,
+            n_unvisited_actions=z.n_actions[state_mdp] - np.bincount(visited_state, minlength=len(state_mdp)),
+            n_unvisited_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
+        )
+
+    def is_terminal(self, z: PairTable) -> Bools:
+        """(states,) whether an episode was seen to terminate in a state token."""
+        terminal = np.zeros(len(self.state_mdp), dtype=bool)
+        terminal[self.successor[z.n_terminated > 0]] = True
+        return terminal
+
+    @property
+    def n_active(self) -> int:
+        """Active states of all MDPs together: the token of the first unvisited state."""
+        return len(self.active)
+
+
+def _token(state: Ints, active: Ints) -> Ints:
+    """(n,) position of each state among the sorted `active` ones, −1 where it is not one of them."""
+    if len(active) == 0:
+        return np.full(len(state), -1)
+    position = np.minimum(np.searchsorted(active, state), len(active) - 1)
+    return np.where(active[position] == state, position, -1)

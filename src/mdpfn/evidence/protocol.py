@@ -1,0 +1,59 @@
+"""The seam between observing and planning: transitions go in, a table of pairs comes out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from mdpfn.evidence.table import PairTable
+
+
+class Transition(NamedTuple):
+    """One step: what was observed, what was done, what came of it."""
+
+    state: int
+    action: int
+    reward: float
+    next_state: int
+    terminated: bool = False
+    truncated: bool = False
+
+    @property
+    def ends_episode(self) -> bool:
+        """Whether the next step starts somewhere else."""
+        return self.terminated or self.truncated
+
+
+class Novelty(NamedTuple):
+    """What one transition told that was not known before."""
+
+    n_visits: float  # of its pair, this one included
+    new_successor: bool  # the pair was never seen to lead there
+    new_scale: bool  # no reward so large was seen before
+
+    @property
+    def replan_trigger(self) -> bool:
+        """Whether plans may change by it: a new successor, twice as many visits as at an earlier time, a new scale."""
+        doubled = self.n_visits.is_integer() and not int(self.n_visits) & (int(self.n_visits) - 1)
+        return self.new_successor or self.new_scale or doubled
+
+
+class Evidence(Protocol):
+    """Everything observed of one problem, in whatever form, as the table that planners and network read.
+
+    `Statistics` counts transitions between integer states. Whatever can say what was new about a transition, and give
+    a table with (fractional) counts over its own kind of states, can take its place.
+    """
+
+    @property
+    def n_states(self) -> int:
+        """How many states the table has."""
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions every state has."""
+
+    def add(self, transition: Transition) -> Novelty:
+        """Take in one transition and say what was new about it."""
+
+    def table(self) -> PairTable:
+        """The visited pairs, as flat arrays: a batch of one."""

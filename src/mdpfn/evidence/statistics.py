@@ -1,0 +1,344 @@
+"""Counts of transitions between integer states: the sufficient statistic Z of exploration, one MDP at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
+from numbers import Integral, Real
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mdpfn.arrays import Bools, Floats, Ints, sums_by
+from mdpfn.checks import checked_flags, checked_ids, checked_mask, finite_floats, whole_number
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence.protocol import Novelty, Transition
+from mdpfn.evidence.table import PairTable
+
+DENSE_KEYS = 16
+LARGEST_REWARD = 1e150  # so that neither sums of rewards nor sums of their squares overflow
+
+
+class Statistics:
+    """What was observed of one MDP. `add` costs O(1); everything else reads.
+
+    `reward_scale` is the largest |reward| observed so far (the paper's running maximum), 1 before
+    the first non-zero reward. `terminal` holds the states in which an episode was seen to terminate. An episode
+    may also go on from such a state (in Blackjack it does), so every transition counts how often it terminated.
+    """
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self.n_states = whole_number("n_states", n_states, low=1)
+        self.n_actions = whole_number("n_actions", n_actions, low=1)
+        self.terminal: set[int] = set()
+        self.reward_min, self.reward_max = np.inf, -np.inf
+        self.n_transitions = 0
+        self._n_visits: dict[int, float] = {}
+        self._reward_sum: dict[int, float] = {}
+        self._reward_square_sum: dict[int, float] = {}
+        self._successors: dict[int, dict[int, float]] = {}
+        self._terminated: dict[int, dict[int, float]] = {}  # the same, of transitions that ended their episode
+        self._table: PairTable | None = None
+
+    def add(self, transition: Transition) -> Novelty:
+        """Record one transition and say what was new about it."""
+        state, action, next_state = self._checked_ids(transition)
+        reward = _checked_reward(transition.reward)
+        pair = state * self.n_actions + action
+        successors = self._successors.setdefault(pair, {})
+        count = successors.get(next_state, 0.0)
+        n_visits = self._n_visits.get(pair, 0.0) + 1
+        successors[next_state] = count + 1
+        self._n_visits[pair] = n_visits
+        self._reward_sum[pair] = self._reward_sum.get(pair, 0.0) + reward
+        self._reward_square_sum[pair] = self._reward_square_sum.get(pair, 0.0) + reward * reward
+        before = self.reward_scale
+        self._note_reward(reward, reward)
+        if transition.terminated:
+            ended = self._terminated.setdefault(pair, {})
+            ended[next_state] = ended.get(next_state, 0) + 1
+            self.terminal.add(next_state)
+        self.n_transitions += 1
+        self._table = None
+        return Novelty(n_visits, new_successor=count == 0, new_scale=self.reward_scale != before)
+
+    def add_transitions(
+        self,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        next_states: ArrayLike,
+        terminated: ArrayLike | None = None,
+    ) -> None:
+        """Record many transitions at once, at a fixed cost per distinct (s, a, s')."""
+        s, a = checked_ids("states", states, self.n_states), checked_ids("actions", actions, self.n_actions)
+        t = checked_ids("next_states", next_states, self.n_states)
+        r = finite_floats("rewards", rewards).reshape(-1)
+        for extreme in (r.min(initial=0.0), r.max(initial=0.0)):
+            _checked_reward(extreme)
+        ends = np.zeros(len(s), bool) if terminated is None else checked_flags("terminated", terminated)
+        for field, column in (("actions", a), ("rewards", r), ("next_states", t), ("terminated", ends)):
+            if len(column) != len(s):
+                limit = f"there are {len(s)} states"
+                raise MdpfnError(field, f"of length {len(column)}", limit, "give one value per transition")
+        if len(s) == 0:
+            return
+        if self.n_states**2 * self.n_actions > np.iinfo(np.int64).max:
+            limit = "n_states² · n_actions must stay below 2⁶³"
+            raise MdpfnError("n_states", self.n_states, limit, "number the states that occur from 0 on")
+        pair = s * self.n_actions + a
+        triple, (count, ended) = _totals(pair * self.n_states + t, np.ones(len(s)), ends.astype(np.float64))
+        visited, (sums, squares) = _totals(pair, r, r * r)
+        self._add(triple // self.n_states, triple % self.n_states, count, ended, visited, sums, squares)
+        self._note_reward(float(r.min()), float(r.max()))
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, reward_sums: ArrayLike, terminal: ArrayLike | None = None) -> Statistics:
+        """Statistics from N(s, a, s') (S, A, S) and Σ r (S, A); `terminal` a mask or ids of states.
+
+        The single rewards are unknown here: the largest |mean reward| stands in for `reward_scale`, and rewards count
+        as if they did not vary.
+        """
+        n = finite_floats("counts", counts)
+        sums = finite_floats("reward_sums", reward_sums)
+        if n.ndim != 3 or n.shape[0] != n.shape[2]:
+            raise MdpfnError("counts", f"an array of shape {n.shape}", "the shape must be (S, A, S)", "reshape it")
+        if sums.shape != n.shape[:2]:
+            limit = f"the shape must be (S, A) = {n.shape[:2]}"
+            raise MdpfnError("reward_sums", f"an array of shape {sums.shape}", limit, "give one sum per pair")
+        if (n < 0).any() or (n != np.floor(n)).any():
+            bad = n[(n < 0) | (n != np.floor(n))][0]
+            raise MdpfnError("counts", f"{bad} in an entry", "counts are whole and not negative", "correct it")
+        visits = n.sum(-1)
+        if (sums[visits == 0] != 0).any():
+            raise MdpfnError("reward_sums", "not 0 for an unvisited pair", "reward needs a visit", "check the counts")
+        result = cls(n.shape[0], n.shape[1])
+        pair, successor = np.nonzero(n.reshape(-1, n.shape[2]))
+        visited = np.unique(pair)
+        count = n.reshape(-1, n.shape[2])[pair, successor]
+        mask = checked_mask("terminal", [] if terminal is None else terminal, result.n_states)
+        total = sums.reshape(-1)[visited]
+        means = total / visits.reshape(-1)[visited]
+        result._add(pair, successor, count, count * mask[successor], visited, total, total * means)
+        if len(visited):
+            result._note_reward(float(means.min()), float(means.max()))
+        result.terminal.update(np.flatnonzero(mask).tolist())
+        return result
+
+    @classmethod
+    def from_transitions(
+        cls,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        next_states: ArrayLike,
+        terminated: ArrayLike | None = None,
+        *,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+    ) -> Statistics:
+        """Statistics of logged transitions; sizes default to the largest id seen plus one."""
+        if n_states is None:
+            ids = np.concatenate([checked_ids("states", states), checked_ids("next_states", next_states)])
+            n_states = int(ids.max(initial=0)) + 1
+        if n_actions is None:
+            n_actions = int(checked_ids("actions", actions).max(initial=0)) + 1
+        result = cls(n_states, n_actions)
+        result.add_transitions(states, actions, rewards, next_states, terminated)
+        return result
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Statistics of both data sets together, over the larger of both state spaces."""
+        if self.n_actions != other.n_actions:
+            raise MdpfnError("n_actions", other.n_actions, f"it must be {self.n_actions}", "merge equal action sets")
+        result = self.resized(max(self.n_states, other.n_states), self.n_actions)
+        result._add_table(other.table(), other.terminal, other.reward_min, other.reward_max)
+        return result
+
+    def resized(self, n_states: int, n_actions: int) -> Statistics:
+        """The same observations in spaces that are at least as large."""
+        for field, size, least in (("n_states", n_states, self.n_states), ("n_actions", n_actions, self.n_actions)):
+            if size < least:
+                raise MdpfnError(field, size, f"there are {least} already", "give at least as many")
+        result = Statistics(n_states, n_actions)
+        z = self.table()
+        renumbered = replace(z, pair=z.state * n_actions + z.action)
+        result._add_table(renumbered, self.terminal, self.reward_min, self.reward_max)
+        return result
+
+    @classmethod
+    def from_table(cls, z: PairTable, terminal: Iterable[int], reward_min: float, reward_max: float) -> Statistics:
+        """Statistics from the arrays of `table`, with what these do not hold."""
+        result = cls(int(z.n_states[0]), int(z.n_actions[0]))
+        result._add_table(z, terminal, reward_min, reward_max)
+        return result
+
+    def save(self, directory: str | Path) -> None:
+        """Write them to a directory, for `load` to read."""
+        from mdpfn.evidence.store import save_statistics  # late: it imports torch
+
+        save_statistics(self, Path(directory))
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Statistics:
+        """The statistics that `save` wrote to this directory."""
+        from mdpfn.evidence.store import load_statistics
+
+        return load_statistics(Path(directory))
+
+    @property
+    def reward_scale(self) -> float:
+        """The largest |reward| seen so far, or 1 before any."""
+        return max(abs(self.reward_min), abs(self.reward_max)) or 1.0 if self._reward_sum else 1.0
+
+    def make_room(self, n_states: int) -> None:
+        """Let the ids of states run to at least n_states − 1."""
+        if n_states > self.n_states:
+            self.n_states = n_states
+            self._table = None
+
+    @property
+    def n_visited(self) -> int:
+        """How many pairs were visited."""
+        return len(self._reward_sum)
+
+    def terminal_mask(self) -> Bools:
+        """(S,) states seen to be terminal."""
+        mask = np.zeros(self.n_states, dtype=bool)
+        mask[list(self.terminal)] = True
+        return mask
+
+    def table(self) -> PairTable:
+        """The same as flat arrays: a batch of one."""
+        if self._table is None:
+            order = sorted(self._successors)
+            rows = [self._successors[p] for p in order]
+            n_successors = np.array([len(row) for row in rows], dtype=np.int64)
+            total = int(n_successors.sum())
+            successor = np.fromiter(chain.from_iterable(rows), np.int64, total)
+            pairs = np.array(order, dtype=np.int64)
+
+            def column(by_pair: dict[int, float]) -> Floats:
+                return np.fromiter((by_pair[p] for p in order), np.float64, len(order))
+
+            self._table = PairTable(
+                n_states=np.array([self.n_states]),
+                n_actions=np.array([self.n_actions]),
+                pair_mdp=np.zeros(len(pairs), dtype=np.int64),
+                pair=pairs,
+                n_visits=column(self._n_visits),
+                reward_sum=column(self._reward_sum),
+                reward_square_sum=column(self._reward_square_sum),
+                duration=np.ones(len(pairs)),
+                n_successors=n_successors,
+                successor=successor,
+                transition_count=np.fromiter(chain.from_iterable(row.values() for row in rows), np.float64, total),
+                n_terminated=self._terminated_counts(pairs, successor, n_successors),
+                reward_scale=np.array([self.reward_scale]),
+            )
+        return self._table
+
+    def dense_counts(self) -> tuple[Floats, Floats]:
+        """N(s, a, s') (S, A, S) and Σ r (S, A)."""
+        z = self.table()
+        counts = np.zeros((self.n_states * self.n_actions, self.n_states))
+        counts[z.pair[z.transition_row], z.successor] = z.transition_count
+        sums = np.zeros(self.n_states * self.n_actions)
+        sums[z.pair] = z.reward_sum
+        shape = (self.n_states, self.n_actions)
+        return counts.reshape(*shape, self.n_states), sums.reshape(shape)
+
+    def _add_table(self, z: PairTable, terminal: Iterable[int], reward_min: float, reward_max: float) -> None:
+        """Add what a table of one MDP and the rest of its statistics hold."""
+        pair = z.pair[z.transition_row]
+        sums = z.pair, z.reward_sum, z.reward_square_sum
+        self._add(pair, z.successor, z.transition_count, z.n_terminated, *sums)
+        self._note_reward(reward_min, reward_max)
+        self.terminal.update(terminal)
+
+    def _add(
+        self,
+        pair: Ints,
+        successor: Ints,
+        count: Floats,
+        terminated: Floats,
+        visited: Ints,
+        reward_sum: Floats,
+        reward_square_sum: Floats,
+    ) -> None:
+        """Add counts per (pair, successor), all and terminated ones, and sums of rewards per visited pair."""
+        ended = np.flatnonzero(terminated)
+        _accumulate_rows(self._successors, pair, successor, count)
+        _accumulate_rows(self._terminated, pair[ended], successor[ended], terminated[ended])
+        _accumulate(self._n_visits, pair, count)
+        _accumulate(self._reward_sum, visited, reward_sum)
+        _accumulate(self._reward_square_sum, visited, reward_square_sum)
+        self.n_transitions += int(count.sum())
+        self.terminal.update(successor[ended].tolist())
+        self._table = None
+
+    def _terminated_counts(self, pairs: Ints, successor: Ints, n_successors: Ints) -> Floats:
+        """(observed,) how many of the transitions to each successor ended their episode."""
+        if not self._terminated:
+            return np.zeros(len(successor))
+        observed = zip(np.repeat(pairs, n_successors).tolist(), successor.tolist(), strict=True)
+        nothing: dict[int, float] = {}
+        return np.fromiter(
+            (self._terminated.get(p, nothing).get(s, 0) for p, s in observed), np.float64, len(successor)
+        )
+
+    def _note_reward(self, low: float, high: float) -> None:
+        if low < self.reward_min:
+            self.reward_min = low
+        if high > self.reward_max:
+            self.reward_max = high
+
+    def _checked_ids(self, transition: Transition) -> tuple[int, int, int]:
+        """State, action and next state as plain integers within their spaces."""
+        state, action, _, next_state = transition[:4]
+        try:
+            ids = index(state), index(action), index(next_state)
+        except TypeError:
+            ids = -1, -1, -1
+        if 0 <= ids[0] < self.n_states and 0 <= ids[1] < self.n_actions and 0 <= ids[2] < self.n_states:
+            return ids
+        for field, n in (("state", self.n_states), ("action", self.n_actions), ("next_state", self.n_states)):
+            value = getattr(transition, field)
+            if not isinstance(value, Integral) or not 0 <= int(value) < n:
+                limit = f"ids are whole numbers from 0 to {n - 1}"
+                raise MdpfnError(field, repr(value), limit, "check the size of the space")
+        raise AssertionError("some id is out of range")
+
+
+def _checked_reward(reward: Any) -> float:
+    """The reward as a plain float: sums must not be of whatever type it was."""
+    if not (isinstance(reward, Real) and -LARGEST_REWARD <= reward <= LARGEST_REWARD):  # type: ignore[operator]
+        limit = f"it must be a finite number, at most {LARGEST_REWARD:g} in size"
+        raise MdpfnError("reward", repr(reward), limit, "drop, repair or rescale it")
+    return float(reward)
+
+
+def _accumulate(table: dict[int, float], pair: Ints, values: Floats) -> None:
+    """Add values to a table by pair."""
+    for p, value in zip(pair.tolist(), values.tolist(), strict=True):
+        table[p] = table.get(p, 0.0) + value
+
+
+def _accumulate_rows(table: dict[int, dict[int, float]], pair: Ints, successor: Ints, count: Floats) -> None:
+    """Add counts to a table by pair and successor."""
+    for p, s, n in zip(pair.tolist(), successor.tolist(), count.tolist(), strict=True):
+        row = table.setdefault(p, {})
+        row[s] = row.get(s, 0) + n
+
+
+def _totals(keys: Ints, *columns: Floats) -> tuple[Ints, list[Floats]]:
+    """The distinct keys, ascending, and the sum of every column over each of them."""
+    if keys.max() < DENSE_KEYS * len(keys):  # counting is faster than sorting while most of the range is used
+        distinct = np.flatnonzero(np.bincount(keys))
+        return distinct, [sums_by(keys, column)[distinct] for column in columns]
+    distinct, where = np.unique(keys, return_inverse=True)
+    return distinct, [sums_by(where, column) for column in columns]

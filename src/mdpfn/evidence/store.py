@@ -1,0 +1,76 @@
+"""Statistics as named arrays, and on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence.statistics import Statistics
+from mdpfn.evidence.table import PairTable
+from mdpfn.storage import read_bundle, write_bundle
+
+FORMATS = (1, 2)  # 1: without sums of squares and durations
+TERMINAL = "terminal"
+
+
+def save_statistics(statistics: Statistics, path: Path) -> None:
+    """Write statistics to a file of their own."""
+    write_bundle(path, statistics_to_arrays(statistics), {"kind": "statistics", "format": FORMATS[-1]})
+
+
+def load_statistics(path: Path) -> Statistics:
+    """Statistics from a file of their own."""
+    arrays, description = read_bundle(path)
+    if description.get("kind") != "statistics" or description.get("format") not in FORMATS:
+        limit = f"it must hold statistics of format {' or '.join(map(str, FORMATS))}"
+        raise MdpfnError("the file", repr(str(path)), limit, "match the versions")
+    return statistics_from_arrays(arrays)
+
+
+def statistics_to_arrays(statistics: Statistics) -> dict[str, NDArray[Any]]:
+    """Everything observed; rows keep their order, so that what is read again plans bit by bit the same."""
+    z = statistics.table()
+    arrays = {field.name: getattr(z, field.name) for field in fields(PairTable)}
+    arrays[TERMINAL] = np.array(sorted(statistics.terminal), dtype=np.int64)
+    arrays["reward_range"] = np.array([statistics.reward_min, statistics.reward_max])
+    return arrays
+
+
+def statistics_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Statistics:
+    """The statistics that `statistics_to_arrays` took apart."""
+    try:
+        held: dict[str, Any] = {"reward_square_sum": arrays["reward_sum"] ** 2 / arrays["n_visits"]} | dict(arrays)
+        held = {"duration": np.ones(len(held["pair"]))} | held
+        table = PairTable(**{field.name: held[field.name] for field in fields(PairTable)})
+        _check(table)
+        return Statistics.from_table(table, held[TERMINAL].tolist(), *held["reward_range"].tolist())
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        limit = f"its arrays must be those of a table of pairs ({type(error).__name__}: {error})"
+        raise MdpfnError("the statistics", "not whole", limit, "use another copy") from None
+
+
+def _check(z: PairTable) -> None:
+    """Refuse arrays that do not fit together: ids out of range, lengths that differ, counts that are none."""
+    ints = ("n_states", "n_actions", "pair_mdp", "pair", "n_successors", "successor")
+    if any(getattr(z, name).dtype.kind not in "iu" for name in ints):
+        raise ValueError("ids are integers")
+    (n_states,), (n_actions,) = z.n_states.tolist(), z.n_actions.tolist()
+    of_pairs = {len(getattr(z, n)) for n in ("pair_mdp", "pair", "n_visits", "reward_sum", "reward_square_sum",
+                                             "duration", "n_successors")}  # fmt: skip
+    of_outcomes = {len(z.successor), len(z.transition_count), len(z.n_terminated), int(z.n_successors.sum())}
+    if len(of_pairs) != 1 or len(of_outcomes) != 1:
+        raise ValueError("lengths differ")
+    if (z.pair < 0).any() or (z.pair >= n_states * n_actions).any() or (np.diff(z.pair) <= 0).any():
+        raise ValueError("pairs out of range")
+    if (z.successor < 0).any() or (z.successor >= n_states).any() or (z.n_successors < 1).any():
+        raise ValueError("states out of range")
+    if not (np.isfinite(z.transition_count).all() and (z.transition_count > 0).all() and (z.n_terminated >= 0).all()):
+        raise ValueError("counts are positive")
+    if not (np.isfinite(z.reward_sum).all() and np.isfinite(z.reward_square_sum).all()):
+        raise ValueError("rewards are finite")

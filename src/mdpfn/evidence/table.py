@@ -1,0 +1,113 @@
+"""The table of visited pairs, of one MDP or of many side by side: all that planners and network read.
+
+Only what was observed is stored, so memory grows with distinct transitions, not with |S|².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints, offsets_of
+
+
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """Visited pairs of B MDPs, sorted by (MDP, pair); ids are local to their MDP, counts may be fractional."""
+
+    n_states: Ints  # (B,)
+    n_actions: Ints  # (B,)
+    pair_mdp: Ints  # (visited,) MDP of a visited pair
+    pair: Ints  # (visited,) state · n_actions + action
+    n_visits: Floats  # (visited,) N(s, a)
+    reward_sum: Floats  # (visited,) Σ r over the visits
+    reward_square_sum: Floats  # (visited,) Σ r² over the visits
+    duration: Floats  # (visited,) steps that a pair takes: its future is discounted by γ^duration
+    n_successors: Ints  # (visited,) distinct successors, whose entries lie one pair after the other
+    successor: Ints  # (observed,) s'
+    transition_count: Floats  # (observed,) N(s, a, s')
+    n_terminated: Floats  # (observed,) how many of them ended their episode for good
+    reward_scale: Floats  # (B,) what rewards are divided by; observed at use, ρ in training
+
+    def __len__(self) -> int:
+        return len(self.n_states)
+
+    @cached_property
+    def mean_reward(self) -> Floats:
+        """(visited,) r̂(s, a), in the units of the environment."""
+        return self.reward_sum / self.n_visits
+
+    @cached_property
+    def normalized_reward(self) -> Floats:
+        """(visited,) r̂(s, a) divided by the reward scale of its MDP."""
+        return self.mean_reward / self.reward_scale[self.pair_mdp]
+
+    @cached_property
+    def state(self) -> Ints:
+        """(visited,) the state of each visited pair."""
+        return self.pair // self.n_actions[self.pair_mdp]
+
+    @cached_property
+    def action(self) -> Ints:
+        """(visited,) the action of each visited pair."""
+        return self.pair % self.n_actions[self.pair_mdp]
+
+    @cached_property
+    def pair_place(self) -> Ints:
+        """(visited,) place of each visited pair among all pairs of all MDPs, MDP after MDP."""
+        return offsets_of(self.n_states * self.n_actions)[self.pair_mdp] + self.pair
+
+    @cached_property
+    def transition_row(self) -> Ints:
+        """(observed,) the visited pair each observed transition belongs to."""
+        return np.repeat(np.arange(len(self.pair)), self.n_successors)
+
+    @cached_property
+    def successor_probs(self) -> Floats:
+        """(observed,) P̂(s' | s, a) = N(s, a, s') / N(s, a)."""
+        return self.transition_count / self.n_visits[self.transition_row]
+
+    @cached_property
+    def going_on(self) -> Floats:
+        """(observed,) the share of these transitions after which the episode went on."""
+        return 1 - self.n_terminated / self.transition_count
+
+    def visits_table(self) -> Floats:
+        """(S, A) N(s, a) of a batch of one."""
+        n_visits = np.zeros(int(self.n_states[0] * self.n_actions[0]))
+        n_visits[self.pair] = self.n_visits
+        return n_visits.reshape(int(self.n_states[0]), -1)
+
+    def dense_z(self, mdp: int = 0) -> Floats:
+        """(|S||A|, |S| + 2) Z of one MDP: log(1 + N), normalized r̂ and the row P̂ of each pair (A.3).
+
+        Unvisited pairs have no count, no reward and a uniform row.
+        """
+        n_states, n_actions = int(self.n_states[mdp]), int(self.n_actions[mdp])
+        z = np.zeros((n_states * n_actions, n_states + 2))
+        mine = self.pair_mdp == mdp
+        observed = mine[self.transition_row]
+        z[self.pair[mine], 0] = np.log1p(self.n_visits[mine])
+        z[self.pair[mine], 1] = self.normalized_reward[mine]
+        z[self.pair[self.transition_row[observed]], 2 + self.successor[observed]] = self.successor_probs[observed]
+        unvisited = np.ones(len(z), dtype=bool)
+        unvisited[self.pair[mine]] = False
+        z[unvisited, 2:] = 1 / n_states
+        return z
+
+    @classmethod
+    def concatenate(cls, tables: Sequence[PairTable]) -> PairTable:
+        """All MDPs of these tables, in order."""
+        if len(tables) == 1:
+            return tables[0]
+        first = offsets_of(np.array([len(t) for t in tables]))
+
+        def joined(name: str) -> np.ndarray:
+            return np.concatenate([getattr(t, name) for t in tables])
+
+        names = [n for n in cls.__dataclass_fields__ if n != "pair_mdp"]
+        mdp = np.concatenate([t.pair_mdp + start for t, start in zip(tables, first, strict=False)])
+        return cls(pair_mdp=mdp, **{n: joined(n) for n in names})

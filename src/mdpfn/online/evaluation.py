@@ -1,0 +1,50 @@
+"""Fixed policies in an environment: what they earn, and the transitions they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.evidence import Transition
+from mdpfn.online.history import History
+from mdpfn.online.loop import run_episodes
+from mdpfn.online.worlds import worlds_of
+from mdpfn.spaces.encoding import SpaceEncoding
+
+
+@dataclass
+class FixedPolicy:
+    """Acts by a function from states to actions, learns nothing and remembers what happened."""
+
+    choose: Callable[[int], int]
+    history: History = field(default_factory=History)
+    transitions: list[Transition] = field(default_factory=list)
+
+    def act(self, state: int) -> int:
+        """The action of the policy."""
+        return self.choose(state)
+
+    def record(self, transition: Transition, environment: int) -> None:
+        """Remember it."""
+        self.transitions.append(transition)
+        self.history.note(transition.state, transition.reward, bool(transition.ends_episode), environment)
+
+
+def evaluate(
+    choose: Callable[[int], int],
+    env: Any,
+    encoding: SpaceEncoding,
+    episodes: int,
+    *,
+    seed: int | None = None,
+    max_episode_steps: int | None = None,
+) -> Floats:
+    """(episodes,) undiscounted returns of a policy; states that were never seen have ids beyond the known ones."""
+    actor = FixedPolicy(choose)
+    worlds = worlds_of(env, encoding.states.find, encoding.states, encoding.actions, max_episode_steps)
+    run_episodes(actor, worlds, seed=seed, goes_on=lambda: len(actor.history.returns) < episodes)
+    return np.array(actor.history.returns)

@@ -1,0 +1,102 @@
+"""The learner around a planner that maps evidence to a policy: what the network becomes in an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.evidence import Novelty, PairTable, Statistics, Transition
+from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.directed import DirectedExplorer
+from mdpfn.online.learner import Learner
+from mdpfn.planners.output import PlannerOutput
+from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, softmax
+from mdpfn.planners.problem_info import ProblemInfo
+
+Planner: TypeAlias = Callable[[PairTable, ProblemInfo], PlannerOutput]
+Exploration: TypeAlias = Literal["softmax", "directed"]
+
+
+class InContextLearner(Learner):
+    """Exploits by the best logits of its planner, and explores in one of two ways.
+
+    - `softmax`, the paper's: it acts by π(a | s) = softmax_a(u(s, a) / τ), planned once per episode (B);
+    - `directed`: it goes where something unseen is near (`DirectedExplorer`), and plans whenever there is news.
+
+    With `replan_every` it also plans when that many steps have passed since the last plan. States may be added to
+    its evidence at any time: without a plan for them, any action is as good as another.
+    """
+
+    def __init__(
+        self,
+        evidence: Statistics,
+        info: ProblemInfo,
+        rng: np.random.Generator,
+        *,
+        planner: Planner,
+        exploration: Exploration = "softmax",
+        acting_temperature: float = 1.0,
+        replan_every: int | None = None,
+    ) -> None:
+        super().__init__(evidence, info, rng)
+        self.planner, self.acting_temperature, self.replan_every = planner, acting_temperature, replan_every
+        self.explorer = DirectedExplorer() if exploration == "directed" else None
+        self.clock = Clock()
+        self.acting_policy: Floats | None = None  # (S, A) what it acts by until it plans again
+        self._sampler: ActionSampler | None = None  # of the acting policy
+        self._output: PlannerOutput | None = None  # for the current evidence
+
+    def act(self, state: int) -> int:
+        """An action of the policy it explores by."""
+        if self.acting_policy is None:
+            self.acting_policy, self._sampler = self._choose_policy(state), None
+            self.clock.planned()
+        if self._sampler is None:
+            self._sampler = ActionSampler(self.acting_policy, self.rng)
+        if state >= len(self.acting_policy):
+            return int(self.rng.integers(self.evidence.n_actions))
+        return self._sampler(state)
+
+    def _choose_policy(self, state: int) -> Floats:
+        """(S, A) what to act by from now on, in `state`."""
+        if self.explorer is not None:
+            return self.explorer.policy(state, self.table(), self.info, self.clock)
+        return softmax(self.planner_output().policy_logits / self.acting_temperature)
+
+    def observe(self, transition: Transition) -> Novelty:
+        """Learn from one transition; the end of an episode ends its policy, as news does where it explores by it."""
+        novelty = super().observe(transition)
+        self._output = None
+        self.clock.advance(ends_episode=transition.ends_episode, replan_trigger=novelty.replan_trigger)
+        if transition.ends_episode or self._plans_again():
+            self.acting_policy = None
+        return novelty
+
+    def _plans_again(self) -> bool:
+        if self.clock.steps_since_plan == self.replan_every:
+            return True
+        sizes = self.evidence.n_visited, self.evidence.n_actions
+        return self.explorer is not None and self.explorer.plans_again(self.clock, *sizes)
+
+    def new_episode(self) -> None:
+        """An episode begins, wherever the last one was left."""
+        self.acting_policy, self.clock.step = None, 0
+
+    def plan(self) -> Floats:
+        """(S, A) the best action of each state."""
+        output = self.planner_output()
+        return one_hot(greedy_actions(output.policy_logits, output.unknown), self.evidence.n_actions)
+
+    def table(self) -> PairTable:
+        """What the planner reads: everything observed, on the scale of the rewards."""
+        return replace(self.evidence.table(), reward_scale=np.array([self.reward_scale]))
+
+    def planner_output(self) -> PlannerOutput:
+        """What the planner makes of everything observed so far."""
+        if self._output is None or len(self._output.policy_logits) != self.evidence.n_states:
+            self._output = self.planner(self.table(), self.info)
+        return self._output

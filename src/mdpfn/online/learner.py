@@ -1,0 +1,43 @@
+"""What every learner is: something that acts in an MDP it cannot see, and learns from what happens."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.evidence import Novelty, Statistics, Transition
+from mdpfn.planners.problem_info import ProblemInfo
+
+
+class Learner(ABC):
+    """Knows the sizes of a problem, its discount and perhaps its rewards' range; everything else it must observe.
+
+    `evidence` is what was observed before, if anything was: a logged data set, or an earlier run.
+    """
+
+    def __init__(self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator) -> None:
+        self.evidence, self.info, self.rng = evidence, info, rng
+
+    @property
+    def discount(self) -> float:
+        """γ."""
+        return float(self.info.discount[0])
+
+    @property
+    def reward_scale(self) -> float:
+        """max |r|: of the range that is known, otherwise of the rewards observed (1 before any)."""
+        return float(self.info.reward_scale(np.array([self.evidence.reward_scale]))[0])
+
+    @abstractmethod
+    def act(self, state: int) -> int:
+        """The action to take now, exploring."""
+
+    def observe(self, transition: Transition) -> Novelty:
+        """Learn from one transition, and say what was new about it."""
+        return self.evidence.add(transition)
+
+    @abstractmethod
+    def plan(self) -> Floats:
+        """(S, A) the policy to exploit with, given what was observed so far."""

@@ -1,0 +1,38 @@
+"""The one episode loop: something that acts and observes, in one Gymnasium environment or many side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from mdpfn.evidence import Transition
+from mdpfn.online.worlds import Worlds
+
+
+class Actor(Protocol):
+    """What the loop drives; states and actions are ids."""
+
+    def act(self, state: int) -> int:
+        """The action to take in a state."""
+
+    def record(self, transition: Transition, environment: int) -> None:
+        """Take in what came of it, in one of the environments."""
+
+
+def run_episodes(actor: Actor, worlds: Worlds, *, seed: int | None, goes_on: Callable[[], bool]) -> None:
+    """Let `actor` live in `worlds` until an episode or a step after which it does not go on.
+
+    `goes_on` is asked after every transition.
+    """
+    states = worlds.reset(seed)
+    while True:
+        actions = [None if state is None else actor.act(state) for state in states]
+        outcomes = worlds.step(actions)
+        for i, (state, action, outcome) in enumerate(zip(states, actions, outcomes, strict=True)):
+            if state is None or action is None:
+                continue
+            reward, reached, terminated, truncated = outcome
+            actor.record(Transition(state, action, reward, reached, terminated, truncated), i)
+            if not goes_on():
+                return
+        states = worlds.proceed()

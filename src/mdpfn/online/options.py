@@ -1,0 +1,73 @@
+"""What the user may say about a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, TypedDict
+
+import numpy as np
+
+from mdpfn.errors import MdpfnError
+from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, ProblemInfo, RewardRange
+
+
+class OptionFields(TypedDict, total=False):
+    """The options of `Agent.reset`, `solve` and `fit`; None counts as left out."""
+
+    discount: float | None
+    reward_range: RewardRange | None
+    replan_every: int | None
+    risk: float | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked when they are made; NumPy's numbers become Python's own, which can be compared and saved."""
+
+    discount: float = DEFAULT_DISCOUNT
+    reward_range: RewardRange | None = None  # the smallest and largest reward there can be; None: as observed
+    replan_every: int | None = None  # steps; None: as its way to explore asks for
+    risk: float | None = None  # the quantile of Q* to exploit by; None: the policy
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.discount, Real) or not 0 <= self.discount < 1:
+            raise MdpfnError("discount", repr(self.discount), "it must lie in [0, 1)", "use a value such as 0.95")
+        if self.reward_range is not None and not _is_range(self.reward_range):
+            limit = "it must be (low, high), both finite, low ≤ high and not both 0"
+            raise MdpfnError("reward_range", repr(self.reward_range), limit, "leave it out if it is not known")
+        if self.replan_every is not None and not (isinstance(self.replan_every, Integral) and self.replan_every >= 1):
+            limit = "it must be a number of steps, at least 1"
+            raise MdpfnError("replan_every", repr(self.replan_every), limit, "leave it out to plan once per episode")
+        if self.risk is not None and not (isinstance(self.risk, Real) and 0 < self.risk < 1):
+            limit = "it must be a level in (0, 1), low to avoid risk"
+            raise MdpfnError("risk", repr(self.risk), limit, "leave it out for the policy of the network")
+        plain = {
+            "discount": float(self.discount),
+            "reward_range": None if self.reward_range is None else tuple(map(float, self.reward_range)),
+            "replan_every": None if self.replan_every is None else int(self.replan_every),
+            "risk": None if self.risk is None else float(self.risk),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def info(self) -> ProblemInfo:
+        """What is known of the problem before the first step."""
+        return ProblemInfo.of(self.discount, self.reward_range)
+
+    def check_rewards(self, *rewards: float) -> None:
+        """Refuse rewards outside the range that the user vouched for."""
+        low, high = self.reward_range or (-np.inf, np.inf)
+        for reward in rewards:
+            if isinstance(reward, Real) and not low <= reward <= high:
+                limit = f"reward_range allows {low} to {high}"
+                raise MdpfnError("reward", repr(reward), limit, "give a range that holds every reward, or none")
+
+
+def _is_range(value: Any) -> bool:
+    try:
+        low, high = value
+        return bool(-np.inf < low <= high < np.inf and (low, high) != (0, 0))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,103 @@
+"""One problem that something learns: what its states and actions are called, who learns, how episodes went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from mdpfn.checks import whole_number
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence import Transition
+from mdpfn.online.history import History
+from mdpfn.online.learner import Learner
+from mdpfn.online.loop import run_episodes
+from mdpfn.online.options import Options
+from mdpfn.online.worlds import worlds_of
+from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.weights.limits import Limits
+
+L = TypeVar("L", bound=Learner)
+OnEpisode: TypeAlias = Callable[[History], bool | None]
+"""Called after every episode; the run ends if it returns False."""
+
+
+@dataclass
+class Problem(Generic[L]):
+    """The encoding of states and actions, the learner that sees only their ids, and what happened so far."""
+
+    encoding: SpaceEncoding
+    learner: L
+    options: Options
+    limits: Limits
+    history: History = field(default_factory=History)
+    starts_known: bool = True  # whether the order of the data tells where episodes started
+    columns: Mapping[str, str] | None = None  # of the data that was read
+
+    def state_id(self, observation: Any) -> int:
+        """The id of an observation; a new one gets the next id."""
+        state = self.encoding.states.encode(observation)
+        evidence = self.learner.evidence
+        if state >= evidence.n_states:
+            self.limits.check_sizes(state + 1, evidence.n_actions)
+            evidence.make_room(state + 1)
+        return state
+
+    def act(self, state: int) -> int:
+        """The learner's action, exploring."""
+        return self.learner.act(state)
+
+    def record(self, transition: Transition, environment: int = 0) -> None:
+        """Let the learner observe one transition, and remember how the episode goes."""
+        if isinstance(transition.reward, np.ndarray) and transition.reward.ndim == 0:  # some environments return them
+            transition = transition._replace(reward=transition.reward.item())
+        state, _, reward, _, terminated, truncated = transition
+        for field_name, flag in (("terminated", terminated), ("truncated", truncated)):
+            if flag is not True and flag is not False and not isinstance(flag, np.bool_):
+                raise MdpfnError(field_name, repr(flag), "it must be True or False", "say how the episode ended")
+        if self.options.reward_range is not None:
+            self.options.check_rewards(reward)
+        self.learner.observe(transition)
+        self.history.note(state, reward, bool(terminated or truncated), environment)
+
+    def run(
+        self,
+        env: Any,
+        episodes: int,
+        *,
+        seed: int | None,
+        max_episode_steps: int | None = None,
+        on_episode: OnEpisode | None = None,
+    ) -> None:
+        """Let the learner live through this many more episodes of `env`.
+
+        An episode that reaches `max_episode_steps` is truncated. In a vector environment the first `episodes` to
+        finish count, and what was observed of the others is kept too.
+        """
+        worlds = worlds_of(env, self.state_id, self.encoding.states, self.encoding.actions, max_episode_steps)
+        history = self.history
+        history.under_way.clear()
+        target, finished = len(history.returns) + episodes, len(history.returns)
+        started = time.perf_counter() - history.seconds
+
+        def goes_on() -> bool:
+            nonlocal finished
+            if len(history.returns) == finished:
+                return True
+            finished = len(history.returns)
+            history.seconds = time.perf_counter() - started
+            stops = on_episode is not None and on_episode(history) is False
+            return finished < target and not stops
+
+        try:
+            run_episodes(self, worlds, seed=seed, goes_on=goes_on)
+        finally:
+            history.seconds = time.perf_counter() - started
+
+
+def agent_rng(seed: int | None) -> np.random.Generator:
+    """The generator of an agent: environments seed theirs with the bare seed, and the two must not go in step."""
+    return np.random.default_rng(None if seed is None else [whole_number("seed", seed, low=0), 1])

@@ -1,0 +1,182 @@
+"""Gymnasium environments as the episode loop sees them: single ones, and vector ones in every autoreset mode.
+
+Every kind is brought into the same form: what followed each action, and in which state each environment is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from mdpfn.errors import MdpfnError
+from mdpfn.spaces.codec import Codec
+
+LONGEST_EPISODE = 1_000  # steps, in environments that have no time limit of their own
+
+
+class Outcome(NamedTuple):
+    """What followed an action."""
+
+    reward: Any
+    reached: int
+    terminated: Any
+    truncated: Any
+
+
+class Worlds(Protocol):
+    """Environments side by side, whose states and actions are ids."""
+
+    def reset(self, seed: int | None) -> list[int | None]:
+        """The first state of each."""
+
+    def step(self, actions: list[int | None]) -> list[Outcome]:
+        """What followed the action in each; nothing to rely on where there was none."""
+
+    def proceed(self) -> list[int | None]:
+        """The state of each now, a new first one after the end of an episode; None where one has to wait for it."""
+
+
+def worlds_of(
+    env: Any, state_id: Callable[[Any], int], states: Codec, actions: Codec, max_episode_steps: int | None
+) -> Worlds:
+    """The environment, single or vector, with ids in the place of its observations and actions."""
+    if not isinstance(env, VectorEnv):
+        return SingleWorld(env, state_id, actions, max_episode_steps or default_step_limit(env))
+    if max_episode_steps is not None:
+        limit = "vector environments end their own episodes"
+        raise MdpfnError("max_episode_steps", max_episode_steps, limit, "give every copy a gymnasium TimeLimit")
+    return VectorWorlds(env, state_id, states, actions)
+
+
+class SingleWorld:
+    """One environment; an episode that reaches `step_limit` is truncated."""
+
+    def __init__(self, env: Any, state_id: Callable[[Any], int], actions: Codec, step_limit: int | None) -> None:
+        self.env, self.state_id, self.actions, self.step_limit = env, state_id, actions, step_limit
+        self._state, self._steps, self._ended = 0, 0, False
+
+    def reset(self, seed: int | None) -> list[int | None]:
+        """The first state of an episode."""
+        self._state, self._steps, self._ended = self.state_id(reset_env(self.env, seed=seed)), 0, False
+        return [self._state]
+
+    def step(self, actions: list[int | None]) -> list[Outcome]:
+        """What followed the action."""
+        assert actions[0] is not None
+        observation, reward, terminated, truncated, _ = step_env(self.env, self.actions.decode(actions[0]))
+        self._state, self._steps = self.state_id(observation), self._steps + 1
+        truncated = truncated or self._steps == self.step_limit
+        self._ended = bool(terminated or truncated)
+        return [Outcome(reward, self._state, terminated, truncated)]
+
+    def proceed(self) -> list[int | None]:
+        """The state it is in."""
+        return self.reset(None) if self._ended else [self._state]
+
+
+class VectorWorlds:
+    """The copies of a vector environment."""
+
+    def __init__(self, env: Any, state_id: Callable[[Any], int], states: Codec, actions: Codec) -> None:
+        self.env, self.state_id, self.states, self.actions = env, state_id, states, actions
+        self.mode = env.metadata.get("autoreset_mode")
+        if self.mode not in tuple(AutoresetMode):
+            limit = "it must say how it resets, in metadata['autoreset_mode']"
+            raise MdpfnError("env", repr(env), limit, "set it to a gymnasium.vector.AutoresetMode")
+        self._now: list[int | None] = []
+        self._ended = np.zeros(env.num_envs, dtype=bool)
+
+    def reset(self, seed: int | None) -> list[int | None]:
+        """The first states."""
+        self._ended[:] = False
+        self._now = self._ids(reset_env(self.env, seed=seed))
+        return self._now
+
+    def step(self, actions: list[int | None]) -> list[Outcome]:
+        """What followed each action; that of a copy that waits for its reset is ignored."""
+        chosen = self.actions.batch([self.actions.decode(action or 0) for action in actions])
+        observations, rewards, terminated, truncated, info = step_env(self.env, chosen)
+        self._now = self._ids(observations)
+        self._ended = np.logical_or(terminated, truncated)
+        reached = self._final_states(info) if self.mode is AutoresetMode.SAME_STEP else self._now
+        flags = zip(np.asarray(terminated).tolist(), np.asarray(truncated).tolist(), strict=True)
+        rows = zip(np.asarray(rewards).tolist(), reached, flags, strict=True)
+        return [Outcome(reward, state or 0, *ends) for reward, state, ends in rows]
+
+    def proceed(self) -> list[int | None]:
+        """The states they are in, None where the next step resets one."""
+        if self.mode is AutoresetMode.DISABLED and self._ended.any():
+            self._now = self._ids(reset_env(self.env, options={"reset_mask": self._ended}))
+        if self.mode is AutoresetMode.NEXT_STEP:
+            return [None if ended else state for state, ended in zip(self._now, self._ended, strict=True)]
+        return self._now
+
+    def _ids(self, observations: Any) -> list[int | None]:
+        return [self.state_id(observation) for observation in self.states.unbatch(observations)]
+
+    def _final_states(self, info: dict[str, Any]) -> list[int | None]:
+        """The states in which episodes ended where they did, and the present ones elsewhere."""
+        if self._ended.any() and "final_obs" not in info:
+            limit = "an environment that resets in the same step must give info['final_obs']"
+            raise MdpfnError("env", "without it", limit, "use another autoreset mode")
+        return [
+            self.state_id(info["final_obs"][i]) if end else state
+            for i, (state, end) in enumerate(zip(self._now, self._ended, strict=True))
+        ]
+
+
+def spaces_of(env: Any) -> tuple[Any, Any]:
+    """The observation and the action space of a single environment, also of one inside a vector environment."""
+    try:
+        if isinstance(env, VectorEnv):
+            return env.single_observation_space, env.single_action_space
+        return env.observation_space, env.action_space
+    except AttributeError:
+        limit = "it must be a Gymnasium environment, with an observation and an action space"
+        raise MdpfnError("env", repr(env), limit, "make it with gymnasium.make or subclass gymnasium.Env") from None
+
+
+def default_step_limit(env: Any) -> int | None:
+    """`LONGEST_EPISODE` for an environment without a time limit, None for one with."""
+    spec = getattr(env, "spec", None)
+    if spec is not None and spec.max_episode_steps is not None:
+        return None
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, gymnasium.wrappers.TimeLimit):
+            return None
+        env = env.env
+    return LONGEST_EPISODE
+
+
+def reset_env(env: Any, **options: Any) -> Any:
+    """The first observation of an episode."""
+    outcome = _call(env, "reset", **options)
+    if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
+        limit = "reset must return (observation, info), as in Gymnasium"
+        raise MdpfnError("env", "an environment of the old Gym interface", limit, "wrap or update it")
+    return outcome[0]
+
+
+def step_env(env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What followed an action."""
+    outcome = _call(env, "step", action)
+    if not (isinstance(outcome, tuple) and len(outcome) == 5):
+        what = f"returning {len(outcome)} values from step" if isinstance(outcome, tuple) else "not returning a tuple"
+        limit = "step must return (observation, reward, terminated, truncated, info), as in Gymnasium"
+        raise MdpfnError("env", what, limit, "tell terminated and truncated apart in place of done")
+    return outcome
+
+
+def _call(env: Any, method: str, *arguments: Any, **options: Any) -> Any:
+    try:
+        return getattr(env, method)(*arguments, **options)
+    except MdpfnError:
+        raise
+    except Exception as error:
+        limit = "it must run without an exception"
+        remedy = "mend it and call solve(..., resume=True): everything observed so far is kept"
+        raise MdpfnError("env", f"raising {error!r} in {method}", limit, remedy) from error

@@ -1,0 +1,50 @@
+"""What is known of a problem before the first step: how the future is discounted and what rewards can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+
+DEFAULT_DISCOUNT = 0.95
+RewardRange: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemInfo:
+    """One entry per MDP of a batch. A reward range that nobody knows runs from −∞ to ∞."""
+
+    discount: Floats  # (B,)
+    reward_low: Floats  # (B,)
+    reward_high: Floats  # (B,)
+
+    @classmethod
+    def of(cls, discount: float = DEFAULT_DISCOUNT, reward_range: RewardRange | None = None) -> ProblemInfo:
+        """What is known of one problem."""
+        low, high = reward_range or (-np.inf, np.inf)
+        return cls(np.array([discount], dtype=np.float64), np.array([low]), np.array([high]))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[ProblemInfo]) -> ProblemInfo:
+        """All problems of these, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate([getattr(p, f) for p in parts]) for f in cls.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.discount)
+
+    @property
+    def horizon(self) -> Floats:
+        """(B,) 1 / (1 − γ): what a reward of 1 for ever is worth."""
+        return 1 / (1 - self.discount)
+
+    def reward_scale(self, largest_seen: Floats) -> Floats:
+        """(B,) what rewards are divided by: max |r| of the known range, else the largest |r| seen, else 1."""
+        possible = np.maximum(np.abs(self.reward_low), np.abs(self.reward_high))
+        seen = np.where(largest_seen > 0, largest_seen, 1.0)
+        return np.where(np.isfinite(possible) & (possible > 0), possible, seen)

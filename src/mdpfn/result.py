@@ -1,0 +1,200 @@
+"""What came of a run: returns, policy, value, coverage, steps and time; as text, as a picture and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.coverage import Coverage
+from mdpfn.errors import MdpfnError
+from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.model.posterior import value_draws
+from mdpfn.plan import Plan
+from mdpfn.planners.policies import one_hot
+from mdpfn.storage import cannot_write
+
+VALUE_DRAWS = 64  # models from which the interval of a value is read
+SMOOTHING = 10  # episodes in the moving average of a learning curve
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What an agent knows after a run, online or offline. Without episodes, returns and lengths are empty."""
+
+    plan: Plan
+    model: EmpiricalModel = field(repr=False)  # of everything observed
+    coverage: Coverage
+    returns: Floats  # (episodes,) undiscounted return of each episode, exploration included
+    evaluation: Floats  # (evaluation episodes,) undiscounted returns of the final policy; empty if there were none
+    lengths: Ints  # (episodes,)
+    n_transitions: int  # observed
+    seconds: float
+    discount: float
+    weights: str
+    columns: Mapping[str, str] | None = None  # which column of the data was taken for what
+
+    @property
+    def policy(self) -> Floats:
+        """(S, A) π(a | s)."""
+        return self.plan.policy
+
+    @cached_property
+    def value(self) -> Floats:
+        """(S,) discounted value of the greedy policy if the data were all there is to know."""
+        return self.model.policy_value(self._greedy_policy, self.model.table.mean_reward, self.discount)
+
+    @cached_property
+    def value_draws(self) -> Floats:
+        """(draws, S) the same in models that may be the true one, given the data."""
+        rng = np.random.default_rng(0)
+        return value_draws(self.model, self._greedy_policy, self.discount, rng, VALUE_DRAWS)
+
+    @property
+    def _greedy_policy(self) -> Floats:
+        return one_hot(self.plan.greedy, self.plan.policy_logits.shape[1])
+
+    @property
+    def steps(self) -> int:
+        """Steps of all finished episodes."""
+        return int(self.lengths.sum())
+
+    @property
+    def start_value(self) -> float:
+        """The value averaged over the starts of episodes; NaN where the data does not tell them."""
+        return float(self._at_start(self.value[None])[0])
+
+    def start_value_interval(self, level: float = 0.9) -> tuple[float, float]:
+        """Where the value at the start lies with this probability, as far as the visited pairs tell."""
+        low, high = np.quantile(self._at_start(self.value_draws), [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+    def _at_start(self, values: Floats) -> Floats:
+        """(n,) values (n, S) averaged over the starts of episodes."""
+        starts = self.coverage.start_states
+        if not starts:
+            return np.full(len(values), np.nan)
+        mean: Floats = np.average(values[:, list(starts)], axis=1, weights=list(starts.values()))
+        return mean
+
+    def __str__(self) -> str:
+        lines = []
+        if len(self.returns):
+            last = self.returns[-SMOOTHING:]
+            lines += [
+                f"{len(self.returns)} episodes, {self.steps} steps, {self.seconds:.2f} s with weights {self.weights!r}",
+                f"earned while learning: mean return {self.returns.mean():.4g}, of the last {len(last)} episodes "
+                f"{last.mean():.4g}, best {self.returns.max():.4g}",
+            ]
+        else:
+            lines.append(f"{self.n_transitions} transitions, {self.seconds:.2f} s with weights {self.weights!r}")
+        if self.columns is not None:
+            lines.append("columns: " + ", ".join(f"{role} = {name}" for role, name in self.columns.items()))
+        if len(self.evaluation):
+            error = self.evaluation.std() / np.sqrt(len(self.evaluation))
+            lines.append(
+                f"the final policy earns {self.evaluation.mean():.4g} ± {error:.2g} "
+                f"(mean return of {len(self.evaluation)} evaluation episodes)"
+            )
+        if np.isfinite(self.start_value):
+            low, high = self.start_value_interval()
+            lines.append(
+                f"estimated value of the final policy at the start, discount {self.discount:g}: "
+                f"{self.start_value:.4g}, with 90 % in {low:.4g} … {high:.4g}"
+            )
+        return "\n".join([*lines, str(self.coverage)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the coverage, for JSON."""
+        return {
+            "weights": self.weights,
+            "discount": self.discount,
+            "returns": self.returns.tolist(),
+            "lengths": self.lengths.tolist(),
+            "evaluation": self.evaluation.tolist(),
+            "n_transitions": self.n_transitions,
+            "seconds": self.seconds,
+            "states": [str(state) for state in self.plan.states],
+            "actions": [str(action) for action in self.plan.actions],
+            "policy": self.policy.tolist(),
+            "greedy": self.plan.greedy.tolist(),
+            "value": self.value.tolist(),
+            "n_visits": self.coverage.n_visits.tolist(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_dict` as JSON."""
+        write_json(Path(path), self.to_dict())
+
+    def save_policy(self, path: str | Path) -> None:
+        """Write a CSV with a row per state: its name, the best action, its value, and for every action its
+        probability and visits."""
+        actions = [str(action) for action in self.plan.actions]
+        header = ["state", "action", "value", *(f"p({a})" for a in actions), *(f"n({a})" for a in actions)]
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        for i, state in enumerate(self.plan.states):
+            numbers = [*self.policy[i].round(6).tolist(), *self.coverage.n_visits[i].astype(int).tolist()]
+            writer.writerow([state, actions[self.plan.greedy[i]], round(float(self.value[i]), 6), *numbers])
+        write_text(Path(path), text.getvalue())
+
+    def plot(self, path: str | Path) -> None:
+        """Draw the learning curve to a file (PNG, PDF or SVG by its name)."""
+        if len(self.returns) == 0:
+            limit = "a learning curve needs at least one finished episode"
+            raise MdpfnError("the number of episodes", 0, limit, "solve an environment first")
+        plot_returns({self.weights: self.returns}, Path(path))
+
+
+def moving_average(returns: Floats, window: int = SMOOTHING) -> Floats:
+    """(episodes,) mean of the last `window` returns, of fewer at the beginning."""
+    total = np.concatenate([[0.0], np.cumsum(returns)])
+    end = np.arange(1, len(total))
+    start = np.maximum(end - window, 0)
+    mean: Floats = (total[end] - total[start]) / (end - start)
+    return mean
+
+
+def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> None:
+    """Draw one learning curve per name: every return as a dot, their moving average as a line."""
+    from matplotlib.figure import Figure  # late: it takes a third of a second
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for name, values in returns.items():
+        episode = np.arange(1, len(values) + 1)
+        (line,) = axes.plot(episode, moving_average(values), label=name)
+        axes.plot(episode, values, ".", color=line.get_color(), alpha=0.25, markersize=4)
+    axes.set(xlabel="episode", ylabel=f"return (line: mean of the last {SMOOTHING})", title=title)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    except ValueError as error:
+        raise MdpfnError("path", repr(str(path)), f"no picture can be written there ({error})", "use .png") from None
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, making its directory if need be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error

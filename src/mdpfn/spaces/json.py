@@ -1,0 +1,73 @@
+"""Spaces and labels as JSON, to be saved with an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from mdpfn.errors import MdpfnError
+
+
+def space_to_json(space: Any) -> Any:
+    """A space that `codec_of` takes, as JSON; `space_from_json` makes it again."""
+    match space:
+        case None:
+            return None
+        case list():
+            return labels_to_json(space)
+        case int() | np.integer():
+            return int(space)
+        case spaces.Discrete():
+            plain = {"n": int(space.n), "start": int(space.start)}
+            return {"Discrete": plain if space.dtype == np.int64 else plain | {"dtype": space.dtype.name}}
+        case spaces.MultiDiscrete():
+            start = np.broadcast_to(space.start, space.shape).tolist()
+            return {"MultiDiscrete": {"nvec": space.nvec.tolist(), "dtype": space.dtype.name, "start": start}}
+        case spaces.MultiBinary():
+            return {"MultiBinary": {"n": space.n if isinstance(space.n, int) else list(space.shape)}}
+        case spaces.Tuple():
+            return {"Tuple": {"spaces": [space_to_json(part) for part in space.spaces]}}
+        case spaces.Dict():
+            return {"Dict": {"spaces": [[key, space_to_json(part)] for key, part in space.spaces.items()]}}
+        case spaces.Text():
+            lengths = {"max_length": space.max_length, "min_length": space.min_length}
+            return {"Text": lengths | {"charset": "".join(sorted(space.character_set))}}
+    limit = "it must be a Discrete, MultiDiscrete, MultiBinary, Text, Tuple or Dict space"
+    raise MdpfnError("the space", space, limit, "save the agent's statistics instead")
+
+
+def space_from_json(description: Any) -> Any:
+    """The space that `space_to_json` described."""
+    if isinstance(description, list):
+        return labels_from_json(description)
+    if not isinstance(description, dict):
+        return description
+    ((kind, options),) = description.items()
+    if kind == "Tuple":
+        return spaces.Tuple([space_from_json(part) for part in options["spaces"]])
+    if kind == "Dict":
+        return spaces.Dict({key: space_from_json(part) for key, part in options["spaces"]})
+    return getattr(spaces, kind)(**options)
+
+
+def labels_to_json(labels: Sequence[Any]) -> list[Any]:
+    """Labels as JSON: text, numbers, truth values, None, and tuples of those."""
+    return [_label_to_json(label) for label in labels]
+
+
+def labels_from_json(labels: Sequence[Any]) -> list[Any]:
+    """The labels that `labels_to_json` described."""
+    return [tuple(labels_from_json(label)) if isinstance(label, list) else label for label in labels]
+
+
+def _label_to_json(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return labels_to_json(label)
+    value = label.item() if isinstance(label, np.generic) else label
+    if value is None or isinstance(value, str | int | float):
+        return value
+    limit = "only text, numbers and tuples of these can be saved"
+    raise MdpfnError("a state or action", repr(label), limit, "give those to the agent instead")

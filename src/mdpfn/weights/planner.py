@@ -1,0 +1,34 @@
+"""From a table of pairs to a policy by a network, within limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence import PairTable
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.planning import planner_outputs
+from mdpfn.planners.output import PlannerOutput
+from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.weights.limits import Limits
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPlanner:
+    """A network with the depth it is unrolled to, by default its own."""
+
+    network: PolicyNetwork
+    depth: int | None
+    limits: Limits
+
+    def __call__(self, table: PairTable, info: ProblemInfo) -> PlannerOutput:
+        """What the network says of the one problem that this table is of."""
+        self.limits.check(table)
+        (output,) = planner_outputs(self.network, table, info, depth=self.depth)
+        quantiles = np.zeros(0) if output.q_quantiles is None else output.q_quantiles
+        if not (np.isfinite(output.policy_logits).all() and np.isfinite(quantiles).all()):
+            limit = "plans need rewards and weights of ordinary size"
+            raise MdpfnError("the plan", "not finite", limit, "rescale the rewards, or use other weights")
+        return output
