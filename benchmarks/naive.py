@@ -81,8 +81,8 @@ def naive_outputs(
         h_s = h_s * state_mask[..., None]
     h_of_pair = h_s[:, :, None, :].expand(-1, -1, n_actions, -1)
     out: Tensor = network.head(torch.cat([h_of_pair, h_sa, e, of_row], -1))
-    if network.plans is not None:
-        out = out + network.plans(of_row, network.plans.trust(h_of_pair))
+    if network.plan_residual is not None:
+        out = out + network.plan_residual(of_row, network.plan_residual.trust(h_of_pair))
     if network.action_pooling is not None:
         assert goes_on is not None
         tried = features[..., 0] > 0

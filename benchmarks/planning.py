@@ -16,7 +16,7 @@ import torch
 import tyro
 
 from benchmarks.naive import naive_forward, pad_z
-from mdpfn.evidence.statistics import Statistics
+from mdpfn.evidence import Statistics, Transition
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.planning import planner_outputs
 
@@ -57,7 +57,7 @@ def random_history(n_states: int) -> Statistics:
     for _ in range(N_TRANSITIONS):
         action = int(rng.integers(N_ACTIONS))
         following = (state + action - 2 + int(rng.random() < 0.2)) % n_states
-        history.update(state, action, float(rng.random() < 0.1), following)
+        history.add(Transition(state, action, float(rng.random() < 0.1), following))
         state = following
     return history
 

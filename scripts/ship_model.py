@@ -18,7 +18,7 @@ from tyro.conf import Positional
 from mdpfn.bench.figures.data import read
 from mdpfn.bench.figures.tables import TABLES
 from mdpfn.weights import load_model, save_model
-from mdpfn.weights.store import SHIPPED
+from mdpfn.weights.store import SHIPPED, SUFFIX
 
 OWN_FIELDS = {"format", "network", "sha256", "notes", "results"}  # made anew every time
 
@@ -36,15 +36,15 @@ def main(
     card: dict[str, Any] = {key: value for key, value in source.card.items() if key not in OWN_FIELDS}
     card["notes"] = json.loads(notes.read_text(encoding="utf-8"))
     card["results"] = tables_of(name, results)
-    save_model(SHIPPED / name, source.network, card)
+    save_model(SHIPPED / f"{name}{SUFFIX}", source.network, card)
     print(f"{name} shipped with tables: {', '.join(card['results']) or 'none yet'}")
 
 
 def tables_of(weights: str, results: Path) -> dict[str, list[dict[str, str]]]:
     """Every table with the rows of these weights and of the baselines, one mapping per line."""
     found = {}
-    for table_name, make in TABLES.items():
-        rows = [row for row in read(results / f"{table_name}.csv") if row.get("weights") in ("", weights)]
+    for table_name, (file, make) in TABLES.items():
+        rows = [row for row in read(results / file) if row.get("weights") in ("", weights)]
         if any(row["weights"] == weights for row in rows):
             table = make(rows)
             headers = [header or ("environment", "method")[i] for i, header in enumerate(table.headers)]

@@ -1,4 +1,4 @@
-"""Small agents for the tests of the interface: an untrained network plans fast, and as repeatably as a trained one."""
+"""Small agents for tests of what users touch: an untrained network plans fast, and as repeatably as a trained one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from mdpfn import Agent
-from mdpfn.evidence.statistics import Statistics
+from mdpfn.evidence import Statistics
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.weights import Model
 
@@ -29,5 +29,6 @@ def contents(statistics: Statistics) -> tuple[Any, ...]:
     """Everything statistics hold, in a form that compares."""
     z = statistics.table()
     rows = zip(z.pair[z.transition_row].tolist(), z.successor.tolist(), z.transition_count, z.n_terminated, strict=True)
-    sums = [round(total, 9) for total in z.reward_sum.tolist()]
-    return statistics.n_states, statistics.n_actions, statistics.terminal, sorted(rows), z.pair.tolist(), sums
+    sums = [[round(total, 9) for total in column.tolist()] for column in (z.reward_sum, z.reward_square_sum)]
+    sizes = statistics.n_states, statistics.n_actions, statistics.n_transitions
+    return *sizes, statistics.terminal, sorted(rows), z.pair.tolist(), sums

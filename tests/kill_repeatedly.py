@@ -29,7 +29,7 @@ from pathlib import Path
 from mdpfn.training.config import TrainingConfig, load_config
 from mdpfn.training.loop import train
 
-FILE_OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate"}
+FILE_OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.truncate"}
 LONGEST_LIFE = 0.5  # seconds: on a busy machine many a process is killed before it achieves anything
 MODULES = "modules.json"
 
@@ -105,7 +105,7 @@ def wait_for(child: int) -> bool:
 
 
 def left_unfinished(run: Path) -> bool:
-    return any(run.glob("**/.unfinished-*"))
+    return any(run.glob("**/.*.unfinished"))
 
 
 def die_before(operations: set[str], number: int, run: Path) -> None:
@@ -115,9 +115,7 @@ def die_before(operations: set[str], number: int, run: Path) -> None:
     def audit(event: str, arguments: tuple[object, ...]) -> None:
         if event not in operations:
             return
-        in_run = str(arguments[0]).startswith(str(run))
-        relative = event in ("os.remove", "os.rmdir") and arguments[1] != -1  # shutil.rmtree works inside directories
-        if (in_run or relative) and next(done) == number:
+        if str(arguments[0]).startswith(str(run)) and next(done) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(audit)

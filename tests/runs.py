@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from mdpfn.network.network import NetworkConfig
 from mdpfn.prior.paper import PriorConfig
+from mdpfn.storage import read_bundle
 from mdpfn.training.checkpoint import RunDirectory
 from mdpfn.training.config import TrainingConfig
 
@@ -53,12 +56,17 @@ def metrics_of(run: Path) -> list[dict[str, float]]:
     return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
 
 
-def identical(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> bool:
-    """Whether the tensors agree bit by bit."""
-    return ours.keys() == theirs.keys() and all(
-        ours[name].dtype == theirs[name].dtype and ours[name].numpy().tobytes() == theirs[name].numpy().tobytes()
-        for name in ours
-    )
+def model_of(run: Path) -> dict[str, np.ndarray]:
+    """All weights of the model that a run left."""
+    return read_bundle(run / "model.safetensors")[0]
+
+
+def identical(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether tensors or arrays agree bit by bit."""
+    if ours.keys() != theirs.keys():
+        return False
+    pairs = [(np.asarray(ours[name]), np.asarray(theirs[name])) for name in ours]
+    return all(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)
 
 
 MANY_PROCESSES = """

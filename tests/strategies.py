@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from mdpfn.evidence.statistics import Statistics
+from mdpfn.evidence import Statistics, Transition
 from mdpfn.model.mdp import TabularMDP
 
 seeds = st.integers(0, 2**32 - 1)
@@ -23,7 +23,7 @@ def statistics(draw: st.DrawFn, max_states: int = 9, max_actions: int = 5) -> St
     for _ in range(n_transitions):
         state, action = int(rng.integers(n_states)), int(rng.integers(n_actions))
         successor = (state + action + int(rng.integers(spread))) % n_states
-        result.update(state, action, float(rng.normal()), state if absorbing[state] else successor)
+        result.add(Transition(state, action, float(rng.normal()), state if absorbing[state] else successor))
     return result
 
 

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from mdpfn import cli
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import Statistics
+from mdpfn.evidence import Statistics, Transition
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.planning import planner_outputs
@@ -63,7 +63,7 @@ def test_good_input_is_accepted():
     mdp(reward=np.zeros((3, 2, 3)), start=[0.5, 0.5, 0], terminal=np.array([False, False, True]))()
     sparse(outcome_reward=np.zeros(7), reward_std=np.ones((3, 2)))()
     Statistics(np.int64(3), 2).add_transitions(**COLUMNS, terminated=[False, True])
-    Statistics(3, 2).update(np.int64(0), np.int32(1), np.float32(0.5), 2)
+    Statistics(3, 2).add(Transition(np.int64(0), np.int32(1), np.float32(0.5), 2))
     Statistics(3, 2).add_transitions([], [], [], [])
     Statistics.from_counts(changed(COUNTS, (0, 0, 1), 3), R, terminal=[1])
 
@@ -134,12 +134,13 @@ def test_mdp(field, value, make):
         ("action", -1), ("action", 2), ("action", 0.5), ("action", [0]),
         ("next_state", -1), ("next_state", 3), ("next_state", 2.5),
         ("reward", NAN), ("reward", INF), ("reward", -INF), ("reward", "1"), ("reward", None), ("reward", 1j),
+        ("reward", 1e151), ("reward", -1e300),
     ],
 )  # fmt: skip
 def test_one_transition(field, value):
     statistics = Statistics(3, 2)
     transition = {"state": 0, "action": 0, "reward": 0.0, "next_state": 0, field: value}
-    error = refused(lambda: statistics.update(**transition))
+    error = refused(lambda: statistics.add(Transition(**transition)))
     assert (error.field, error.value) == (field, repr(value))
     assert statistics.n_transitions == 0
 

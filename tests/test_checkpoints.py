@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import io
 import json
 import os
 import re
@@ -12,31 +14,41 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.numpy import load, save
 
-from mdpfn import storage
 from mdpfn.errors import MdpfnError
+from mdpfn.evidence import Statistics
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.storage import DESCRIPTION, SEAL, TENSORS, read_bundle, remove_unfinished, write_bundle
+from mdpfn.network.planning import planner_outputs
+from mdpfn.storage import OLD_FILES, read_bundle, remove_leftovers, write_bundle
 from mdpfn.training.checkpoint import RunDirectory
 from mdpfn.training.loop import train
-from mdpfn.weights import load_model, save_model
-from tests.runs import ENVIRONMENT, SMALL, TRAIN, final_state, identical, metrics_of, write_config
+from mdpfn.weights import DEFAULT_WEIGHTS, load_model, save_model, shipped_models
+from mdpfn.weights.store import SHIPPED
+from tests.runs import ENVIRONMENT, SMALL, TRAIN, final_state, identical, metrics_of, model_of, write_config
 
 ROOT = Path(__file__).parent
-TENSOR = {"x": torch.arange(12.0)}
+ARRAY = {"x": np.arange(12.0)}
+LEFTOVERS = "**/.*.unfinished"
 
 
-def reseal(bundle: Path) -> None:
-    """Make the checksums of a bundle right for whatever is in it."""
-    description = json.loads((bundle / DESCRIPTION).read_text())
-    description["sha256"] = storage._sha256((bundle / TENSORS).read_bytes())
-    (bundle / DESCRIPTION).write_text(json.dumps(description))
-    (bundle / SEAL).write_bytes(storage._seal((bundle / DESCRIPTION).read_bytes()))
+def write_directory(path: Path, arrays: dict[str, np.ndarray], description: dict[str, Any]) -> None:
+    """A bundle as it used to be: a directory with arrays, a description, and its checksum as sha256sum writes it."""
+    path.mkdir(exist_ok=True)
+    tensors, text, seal = OLD_FILES
+    (path / tensors).write_bytes(save(arrays))
+    checksum = hashlib.sha256((path / tensors).read_bytes()).hexdigest()
+    (path / text).write_text(json.dumps({**description, "sha256": checksum}, indent=2))
+    (path / seal).write_text(f"{hashlib.sha256((path / text).read_bytes()).hexdigest()}  {text}\n")
 
 
 class TestKilling:
@@ -56,8 +68,8 @@ class TestKilling:
         for run in runs:
             assert identical(final_state(run), final_state(whole)), run.name
             assert metrics_of(run) == metrics_of(whole), run.name
-            assert identical(read_bundle(run / "model")[0], read_bundle(whole / "model")[0]), run.name
-            assert not list(run.glob("**/.unfinished-*")), run.name
+            assert identical(model_of(run), model_of(whole)), run.name
+            assert not list(run.glob(LEFTOVERS)), run.name
 
     @pytest.mark.slow
     def test_sigterm_and_a_second_process(self, tmp_path, request):
@@ -87,7 +99,7 @@ class TestKilling:
         checkpoint = RunDirectory(run).newest()
         assert checkpoint is not None
         assert checkpoint.step == metrics_of(run)[-1]["step"]
-        assert not (run / "model").exists()
+        assert not (run / "model.safetensors").exists()
 
         steps = checkpoint.step + 2
         done = subprocess.run(
@@ -114,24 +126,36 @@ class TestDiskTrouble:
 
     def check(self, run: Path, error: MdpfnError, step: int) -> None:
         assert str(run) in str(error)
-        assert not list(run.glob("**/.unfinished-*"))
+        assert not list(run.glob(LEFTOVERS))
         checkpoint = RunDirectory(run).newest()
         assert checkpoint is not None
         assert checkpoint.step == step
         train(replace(SMALL, steps=8), run, resume="auto")
 
-    @pytest.mark.parametrize("file", [TENSORS, DESCRIPTION, SEAL])
-    def test_full_disk_while_checkpointing(self, tmp_path, monkeypatch, file):
+    @pytest.mark.parametrize("operation", ["write", "fsync", "replace"])
+    def test_full_disk_while_checkpointing(self, tmp_path, monkeypatch, operation):
         train(SMALL, tmp_path)
-        write = storage._write_synced
 
-        def full(path: Path, data: bytes) -> None:
-            if path.name == file:
-                path.write_bytes(data[: len(data) // 2])
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            write(path, data)
+        def full(*arguments: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr(storage, "_write_synced", full)
+        class FullFile(io.BytesIO):
+            write = full
+
+        open_file = Path.open
+
+        def open_full(self: Path, mode: str = "r", **options: Any) -> Any:
+            file = open_file(self, mode, **options)
+            if mode != "xb":
+                return file
+            file.write(b"half of it")
+            file.close()
+            return FullFile()
+
+        if operation == "write":
+            monkeypatch.setattr(Path, "open", open_full)
+        else:
+            monkeypatch.setattr(os, operation, full)
         with pytest.raises(MdpfnError, match="No space left on device") as caught:
             train(replace(SMALL, steps=8), tmp_path, resume="auto")
         monkeypatch.undo()
@@ -154,12 +178,13 @@ class TestDiskTrouble:
             train(SMALL, tmp_path / "file" / "run")
         assert str(tmp_path / "file" / "run") in str(caught.value)
 
-    def test_place_of_a_checkpoint_taken_by_a_file(self, tmp_path):
+    def test_place_of_a_checkpoint_taken_by_a_directory(self, tmp_path):
         train(SMALL, tmp_path)
-        (tmp_path / "checkpoints" / "step-000000008").write_text("in the way")
-        with pytest.raises(MdpfnError, match="step-000000008") as caught:
+        taken = tmp_path / "checkpoints" / "step-000000008.safetensors"
+        taken.mkdir()
+        with pytest.raises(MdpfnError, match=r"step-000000008.* is a directory") as caught:
             train(replace(SMALL, steps=8), tmp_path, resume="auto")
-        (tmp_path / "checkpoints" / "step-000000008").unlink()
+        taken.rmdir()
         self.check(tmp_path, caught.value, step=SMALL.steps)
 
     @pytest.mark.slow
@@ -191,113 +216,281 @@ class TestDiskTrouble:
 
 class TestBundles:
     def test_round_trip(self, tmp_path):
-        tensors = {"a": torch.randn(3, 4), "b": torch.tensor(5.0), "empty": torch.zeros(0, 2), "i": torch.arange(3)}
-        write_bundle(tmp_path / "x", tensors, {"name": "π"})
-        read, description = read_bundle(tmp_path / "x")
-        assert identical(read, tensors)
-        assert description["name"] == "π"
+        arrays = {"a": np.random.default_rng(0).normal(size=(3, 4)), "b": np.array(5.0), "empty": np.zeros((0, 2))}
+        arrays |= {"i": np.arange(3), "yes": np.array([True, False]), "f": np.ones(2, dtype=np.float32)}
+        description = {"name": "π", "nested": {"list": [1, 2.5, None, "\n\x00"]}}
+        write_bundle(tmp_path / "x", arrays, description)
+        read, found = read_bundle(tmp_path / "x")
+        assert identical(read, arrays)
+        assert description.items() <= found.items()
         assert [path.name for path in tmp_path.iterdir()] == ["x"]
+        assert (tmp_path / "x").is_file()
 
-    def test_seal_is_what_sha256sum_checks(self, tmp_path):
-        write_bundle(tmp_path / "x", TENSOR, {})
-        subprocess.run(["sha256sum", "--check", "--status", SEAL], cwd=tmp_path / "x", check=True)
+    def test_what_is_not_contiguous(self, tmp_path):
+        array = np.arange(12).reshape(3, 4)[::2, ::-1].T
+        write_bundle(tmp_path / "x", {"a": array}, {})
+        np.testing.assert_array_equal(read_bundle(tmp_path / "x")[0]["a"], array)
+
+    def test_any_reader_of_safetensors_reads_it(self, tmp_path):
+        write_bundle(tmp_path / "x", ARRAY, {"name": "some"})
+        assert identical(load((tmp_path / "x").read_bytes()), ARRAY)
+        with safe_open(tmp_path / "x", "numpy") as file:
+            metadata = file.metadata()
+        assert json.loads(metadata["description"])["name"] == "some"
+        assert metadata["description_sha256"] == hashlib.sha256(metadata["description"].encode()).hexdigest()
+
+    def test_the_same_content_has_the_same_checksum(self, tmp_path):
+        for name, description in (("x", {"number": 1}), ("y", {"number": 2})):
+            write_bundle(tmp_path / name, {"b": np.ones(2), **ARRAY}, description)
+        write_bundle(tmp_path / "z", {**ARRAY, "b": np.ones(2) + 1e-15}, {})
+        x, y, z = (read_bundle(tmp_path / name)[1]["sha256"] for name in "xyz")
+        assert x == y != z
 
     def test_files_are_as_readable_as_others(self, tmp_path):
-        (tmp_path / "directory").mkdir()
-        write_bundle(tmp_path / "x", TENSOR, {})
-        assert (tmp_path / "x").stat().st_mode == (tmp_path / "directory").stat().st_mode
+        (tmp_path / "file").write_text("")
+        write_bundle(tmp_path / "x", ARRAY, {})
+        assert (tmp_path / "x").stat().st_mode == (tmp_path / "file").stat().st_mode
+
+    @pytest.mark.parametrize("name", ["a[1]-b", "*?", ".hidden", "ohne Endung.tar.gz", "π" * 120, "n" * 255])
+    def test_any_name(self, tmp_path, name):
+        for number in (1, 2):
+            write_bundle(tmp_path / "made" / name, ARRAY, {"number": number})
+            assert read_bundle(tmp_path / "made" / name)[1]["number"] == number
+        assert [path.name for path in (tmp_path / "made").iterdir()] == [name]
+
+    @pytest.mark.parametrize("name", ["n" * 256, "a\0b", "file/x"])
+    def test_names_that_cannot_be(self, tmp_path, name):
+        (tmp_path / "file").write_text("")
+        for attempt in (lambda path: write_bundle(path, ARRAY, {}), read_bundle, load_model):
+            with pytest.raises(MdpfnError):
+                attempt(tmp_path / name)
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     def test_replacing_one(self, tmp_path):
-        write_bundle(tmp_path / "x", TENSOR, {"number": 1})
-        write_bundle(tmp_path / "x", TENSOR, {"number": 2})
+        write_bundle(tmp_path / "x", ARRAY, {"number": 1})
+        write_bundle(tmp_path / "x", ARRAY, {"number": 2})
         assert read_bundle(tmp_path / "x")[1]["number"] == 2
         assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
     @pytest.mark.parametrize("trouble", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
-    @pytest.mark.parametrize("which", [0, 1])
-    def test_replacing_one_in_vain_keeps_it(self, tmp_path, monkeypatch, trouble, which):
-        write_bundle(tmp_path / "x", TENSOR, {"number": 1})
-        rename, calls = Path.rename, iter(range(10))
+    @pytest.mark.parametrize("operation", ["fsync", "replace"])
+    def test_replacing_one_in_vain_keeps_it(self, tmp_path, monkeypatch, trouble, operation):
+        write_bundle(tmp_path / "x", ARRAY, {"number": 1})
 
-        def interrupted(self: Path, target: Path) -> Path:
-            if next(calls) == which:
-                raise trouble
-            return rename(self, target)
+        def interrupted(*arguments: object) -> None:
+            raise trouble
 
-        monkeypatch.setattr(Path, "rename", interrupted)
+        monkeypatch.setattr(os, operation, interrupted)
         with pytest.raises((MdpfnError, KeyboardInterrupt)):
-            write_bundle(tmp_path / "x", TENSOR, {"number": 2})
+            write_bundle(tmp_path / "x", ARRAY, {"number": 2})
+        monkeypatch.undo()
         assert read_bundle(tmp_path / "x")[1]["number"] == 1
         assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
-    def test_a_bundle_survives_whoever_is_killed_while_replacing_it(self, tmp_path):
-        """In the moment between two renames, when the old one is out of the way and the new one not yet in place."""
-        path = tmp_path / "a[1]-b"
-        write_bundle(path, TENSOR, {"number": 1})
-        killed = (
-            "import os, torch; from pathlib import Path; from mdpfn.storage import write_bundle\n"
-            "rename = Path.rename\n"
-            "Path.rename = lambda self, target: (rename(self, target), os._exit(9))\n"
-            f"write_bundle(Path({str(path)!r}), {{'x': torch.zeros(1)}}, {{'number': 2}})"
-        )
-        assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == 9
-        assert not path.exists()
-        assert read_bundle(path)[1]["number"] == 1
-        remove_unfinished(tmp_path)
-        assert [found.name for found in tmp_path.iterdir()] == [path.name]
-        assert read_bundle(path)[1]["number"] == 1
+    def test_whoever_is_killed_leaves_the_old_one_or_the_new_one(self, tmp_path):
+        """A writer for every operation on a file, killed right before it; then one that comes to its end."""
+        code = """
+import itertools, os, signal, sys
+import numpy as np
+from pathlib import Path
+from mdpfn.storage import read_bundle, write_bundle
 
-    @pytest.mark.parametrize("other", ["notes.txt", "data/x.txt"])
-    def test_nothing_else_is_lost(self, tmp_path, other):
-        write_bundle(tmp_path / "x", TENSOR, {})
-        path = tmp_path / "x" / other
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("mine")
-        with pytest.raises(MdpfnError, match=other.split("/")[0]):
-            write_bundle(tmp_path / "x", TENSOR, {})
-        assert path.read_text() == "mine"
+path, arrays = Path(sys.argv[1]), {"x": np.zeros(100_000)}
+write_bundle(path, arrays, {"number": -1})
+for number in itertools.count():
+    child = os.fork()
+    if not child:
+        done = itertools.count()
+        def audit(event, arguments):
+            of_files = event == "open" or event.startswith("os.")
+            if of_files and str(path.parent) in str(arguments[0]) and next(done) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+        sys.addaudithook(audit)
+        write_bundle(path, arrays, {"number": number})
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    left = len(list(path.parent.glob(".*.unfinished")))
+    print(number, status, read_bundle(path)[1]["number"], left)
+    if status != -signal.SIGKILL:
+        break
+"""
+        path = tmp_path / "a[1]-b"
+        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, env=ENVIRONMENT)
+        assert done.returncode == 0, done.stderr
+        lines = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+        before = -1
+        for number, _, found, left in lines:
+            assert found in (before, number)
+            assert left <= 1  # the next writer removes it
+            before = found
+        assert len(lines) > 3
+        assert sum(left for _, _, _, left in lines) >= 1
+        assert lines[-1] == (len(lines) - 1, 0, len(lines) - 1, 0)
+        assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+    def test_leftovers_of_the_dead_are_removed_and_those_of_the_living_are_not(self, tmp_path):
+        dead = subprocess.Popen([sys.executable, "-c", ""])
+        dead.wait()
+        leftover, under_way, other = (
+            tmp_path / f".{name}.{process}-0.unfinished"
+            for name, process in (("x", dead.pid), ("x", os.getppid()), ("y", dead.pid))
+        )
+        mine = tmp_path / ".x.notes.unfinished"
+        for file in (leftover, under_way, other, mine):
+            file.write_bytes(b"half")
+        write_bundle(tmp_path / "x", ARRAY, {})
+        assert not leftover.exists()
+        assert under_way.exists()
+        assert other.exists()
+        assert mine.exists()
+        remove_leftovers(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+    def test_writers_do_not_get_into_each_others_way(self, tmp_path):
+        large = {"x": np.zeros(200_000)}
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda number: write_bundle(tmp_path / "x", large, {"number": number}), range(20)))
+        assert read_bundle(tmp_path / "x")[1]["number"] in range(20)
+        assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+    def test_a_link_is_followed_and_not_replaced(self, tmp_path):
+        (tmp_path / "elsewhere").mkdir()
+        target, link = tmp_path / "elsewhere" / "target", tmp_path / "link"
+        link.symlink_to(Path("elsewhere") / "target")
+        for number in (1, 2):  # the first time there is nothing where it points to
+            write_bundle(link, ARRAY, {"number": number})
+            assert link.is_symlink()
+            assert target.is_file()
+            assert read_bundle(link)[1] == read_bundle(target)[1]
+            assert read_bundle(target)[1]["number"] == number
+        assert sorted(path.name for path in tmp_path.rglob("*")) == ["elsewhere", "link", "target"]
+
+    @pytest.mark.parametrize("content", [None, "mine"])
+    def test_a_directory_is_not_written_over(self, tmp_path, content):
+        (tmp_path / "x").mkdir()
+        if content:
+            (tmp_path / "x" / "notes.txt").write_text(content)
+        with pytest.raises(MdpfnError, match="^the path is .* it is a directory") as caught:
+            write_bundle(tmp_path / "x", ARRAY, {})
+        assert str(caught.value).count("the path is") == 1
+        assert content is None or (tmp_path / "x" / "notes.txt").read_text() == content
+        assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+    def test_what_is_no_file_is_refused_at_once(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "directory").mkdir()
+        (tmp_path / "dangling").symlink_to("nowhere")
+        (tmp_path / "loop").symlink_to("loop")
+        with (tmp_path / "huge").open("wb") as file:
+            file.truncate(2**33)  # takes no space
+        began = time.monotonic()
+        places = [*tmp_path.iterdir(), tmp_path / "missing", Path("/dev/zero"), Path("/dev/null")]
+        for place in places:
+            with pytest.raises(MdpfnError, match=re.escape(str(place))):
+                read_bundle(place)
+        assert len(places) == 8
+        assert time.monotonic() - began < 2
+
+    def test_bundles_that_were_directories_load(self, tmp_path):
+        write_directory(tmp_path / "old", ARRAY, {"number": 3})
+        arrays, description = read_bundle(tmp_path / "old")
+        assert identical(arrays, ARRAY)
+        assert description["number"] == 3
+
+    @pytest.mark.parametrize("file", OLD_FILES)
+    def test_damage_of_bundles_that_were_directories(self, tmp_path, file):
+        write_directory(tmp_path / "old", ARRAY, {"number": 3})
+        damaged = tmp_path / "old" / file
+        content = damaged.read_bytes()
+        for place in range(8 * min(len(content), 64)):
+            flipped = bytearray(content)
+            flipped[place // 8] ^= 1 << place % 8
+            damaged.write_bytes(flipped)
+            with pytest.raises(MdpfnError, match=re.escape(str(tmp_path / "old"))):
+                read_bundle(tmp_path / "old")
+        damaged.unlink()
+        with pytest.raises(MdpfnError, match=re.escape(str(damaged))):
+            read_bundle(tmp_path / "old")
 
 
 @pytest.fixture
 def model(tmp_path) -> Path:
-    save_model(tmp_path / "model", PolicyNetwork(NetworkConfig(width=4, n_heads=2, depth=1)), {"name": "some"})
-    load_model(tmp_path / "model")
-    return tmp_path / "model"
+    path = tmp_path / "model.safetensors"
+    save_model(path, PolicyNetwork(NetworkConfig(width=4, n_heads=2, depth=1)), {"name": "some"})
+    load_model(path)
+    return path
 
 
 class TestDamage:
-    @pytest.mark.parametrize("file", [TENSORS, DESCRIPTION, SEAL])
-    def test_missing_file(self, model, file):
-        (model / file).unlink()
-        with pytest.raises(MdpfnError, match=re.escape(str(model))):
-            load_model(model)
-
-    @pytest.mark.parametrize("file", [TENSORS, DESCRIPTION, SEAL])
-    def test_truncated_file(self, model, file):
-        content = (model / file).read_bytes()
-        for length in {0, 1, 7, 8, 9, len(content) // 2, len(content) - 1}:
-            (model / file).write_bytes(content[:length])
+    def test_truncated_or_continued_file(self, model):
+        content = model.read_bytes()
+        for damaged in (*(content[:n] for n in {0, 1, 7, 8, 9, len(content) // 2, len(content) - 1}), content + b"\0"):
+            model.write_bytes(damaged)
             with pytest.raises(MdpfnError, match=re.escape(str(model))):
                 load_model(model)
 
-    @pytest.mark.parametrize("file", [TENSORS, DESCRIPTION, SEAL])
-    def test_any_flipped_bit(self, model, file):
-        """Everywhere in small files, spread over large ones: the header, the numbers, names, values, white space."""
-        content = (model / file).read_bytes()
-        places = range(0, 8 * len(content), max(1, 8 * len(content) // 400) | 1)
+    def test_any_flipped_bit(self, model):
+        """Everywhere in the header with its description, spread over the numbers behind it."""
+        content = model.read_bytes()
+        header = 8 * (8 + int.from_bytes(content[:8], "little"))
+        places = [*range(header), *range(header, 8 * len(content), max(1, 8 * len(content) // 400) | 1)]
+        assert len(places) > header + 100
         for place in places:
             flipped = bytearray(content)
             flipped[place // 8] ^= 1 << place % 8
-            (model / file).write_bytes(flipped)
+            model.write_bytes(flipped)
             with pytest.raises(MdpfnError, match=re.escape(str(model))):
                 read_bundle(model)
-        (model / file).write_bytes(content)
+        model.write_bytes(content)
         load_model(model)
+
+    @pytest.mark.parametrize("what", ["description", "arrays"])
+    def test_something_else_with_the_checksums_of_before(self, model, what):
+        """Well-formed files, in which only the checksums tell that something was changed."""
+        arrays = load(model.read_bytes())
+        with safe_open(model, "numpy") as file:
+            metadata = file.metadata()
+        model.write_bytes(save(arrays, metadata=metadata))
+        load_model(model)  # taken apart and put together again it is the same
+        if what == "description":
+            metadata = metadata | {"description": metadata["description"].replace("some", "same")}
+        else:
+            arrays = arrays | {"key.bias": arrays["key.bias"] + 1}
+        model.write_bytes(save(arrays, metadata=metadata))
+        with pytest.raises(MdpfnError, match="checksums do not hold"):
+            load_model(model)
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            None,
+            {},
+            {"description": "{}"},
+            {"description": "{}", "description_sha256": hashlib.sha256(b"{}").hexdigest()},
+            {"description": "[]", "description_sha256": hashlib.sha256(b"[]").hexdigest()},
+            {"description": "[" * 10**5, "description_sha256": hashlib.sha256(b"[" * 10**5).hexdigest()},
+        ],
+    )
+    def test_files_that_are_no_bundles(self, tmp_path, metadata):
+        (tmp_path / "x").write_bytes(save(ARRAY, metadata=metadata))
+        with pytest.raises(MdpfnError, match="it must hold arrays and their description"):
+            read_bundle(tmp_path / "x")
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"not safetensors", b"\xff" * 64, b"\x02" + b"\0" * 7 + b"[]", b"PK\x03\x04", b"[" * 10**6]
+    )
+    def test_nonsense(self, model, content):
+        model.write_bytes(content)
+        with pytest.raises(MdpfnError, match=re.escape(str(model))):
+            load_model(model)
+        model.write_bytes(len(content).to_bytes(8, "little") + content)
+        with pytest.raises(MdpfnError, match=re.escape(str(model))):
+            load_model(model)
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"format": 2}, "of format 2"),
+            ({"format": 3}, "of format 3"),
             ({"format": None}, "of format None"),
             ({"network": {"width": 8, "n_heads": 2, "depth": 1}}, "size mismatch"),
             ({"network": {"widht": 4}}, "widht"),
@@ -306,46 +499,89 @@ class TestDamage:
         ],
     )
     def test_card_that_does_not_fit(self, model, change, message):
-        card = json.loads((model / DESCRIPTION).read_text()) | change
-        (model / DESCRIPTION).write_text(json.dumps(card))
-        reseal(model)
+        arrays, card = read_bundle(model)
+        write_bundle(model, arrays, card | change)
         with pytest.raises(MdpfnError, match=message) as caught:
             load_model(model)
         assert "\n" not in str(caught.value)
 
     def test_tensors_that_do_not_fit(self, model):
-        tensors, card = read_bundle(model)
-        for changed in ({}, {**tensors, "extra": torch.zeros(1)}, {**tensors, "key.weight": torch.zeros(3, 3)}):
+        arrays, card = read_bundle(model)
+        for changed in ({}, {**arrays, "extra": np.zeros(1)}, {**arrays, "key.weight": np.zeros((3, 3))}):
             write_bundle(model, changed, card)
-            with pytest.raises(MdpfnError, match=re.escape(str(model))) as caught:
+            with pytest.raises(MdpfnError, match=f"weights is '{model.stem}'") as caught:
                 load_model(model)
             assert "\n" not in str(caught.value)
-
-    @pytest.mark.parametrize("content", [b"", b"not safetensors", b"\xff" * 64])
-    def test_well_sealed_nonsense(self, model, content):
-        (model / TENSORS).write_bytes(content)
-        reseal(model)
-        with pytest.raises(MdpfnError, match=re.escape(str(model))):
-            load_model(model)
 
     def test_no_such_model(self, tmp_path):
         with pytest.raises(MdpfnError, match="nowhere"):
             load_model(tmp_path / "nowhere")
 
 
+class TestFormats:
+    def test_models_are_of_the_second_format(self, model):
+        assert load_model(model).card["format"] == 2
+        assert load_model(model).name == "model"
+
+    def test_models_of_the_first_format_load(self, tmp_path):
+        """Their configuration and their tensors have old names; whether in a file or in a directory."""
+        torch.manual_seed(0)
+        config = NetworkConfig(
+            width=8, n_heads=2, depth=1, inputs="planned", quantiles=(0.1, 0.5, 0.9), action_pooling=True
+        )
+        network = PolicyNetwork(config)
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.copy_(torch.randn_like(parameter))
+        save_model(tmp_path / "new", network, {"name": "some"})
+        arrays, card = read_bundle(tmp_path / "new")
+        old_names = {"action_pooling.": "elsewhere.", "plan_residual.": "plans."}
+        old = {}
+        for name, array in arrays.items():
+            part = name.partition(".")[0] + "."
+            old[old_names.get(part, part) + name.removeprefix(part)] = array
+        assert sum(name.startswith(("elsewhere.", "plans.")) for name in old) >= 2
+        settings = {"elsewhere" if field == "action_pooling" else field: v for field, v in card["network"].items()}
+        old_card = {"name": "some", "format": 1, "network": settings}
+        write_bundle(tmp_path / "old", old, old_card)
+        write_directory(tmp_path / "older", old, old_card)
+        for path in (tmp_path / "new", tmp_path / "old", tmp_path / "older"):
+            found = load_model(path).network
+            assert found.config == config
+            assert identical(found.state_dict(), network.state_dict())
+
+    def test_the_shipped_ones_load(self, tmp_path):
+        """Where somebody copied one as it used to be, too, and under another name."""
+        assert DEFAULT_WEIGHTS in shipped_models()
+        history = Statistics.from_transitions([0, 1, 1], [0, 1, 0], [0.0, 1.0, 0.5], [1, 0, 1], n_states=3)
+        for name in shipped_models():
+            model = load_model(name)
+            assert model.card["format"] in (1, 2)
+            arrays, card = read_bundle(SHIPPED / f"{name}.safetensors")
+            write_directory(tmp_path / name, arrays, card)
+            write_bundle(tmp_path / "renamed", arrays, card)
+            usual = planner_outputs(model.network, history.table())[0].policy_logits
+            assert np.isfinite(usual).all()
+            for path in (tmp_path / name, tmp_path / "renamed"):
+                copy = planner_outputs(load_model(path).network, history.table())[0].policy_logits
+                np.testing.assert_array_equal(copy, usual)
+        assert load_model(DEFAULT_WEIGHTS).card["format"] == 1
+
+
 class TestCheckpoints:
     def test_the_newest_two_are_kept(self, tmp_path):
         train(replace(SMALL, checkpoint_every=1), tmp_path)
         kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-        assert kept == ["step-000000005", "step-000000006"]
+        assert kept == ["step-000000005.safetensors", "step-000000006.safetensors"]
 
-    @pytest.mark.parametrize("file", [TENSORS, DESCRIPTION, SEAL])
-    def test_a_damaged_one_is_passed_over(self, tmp_path, file):
+    @pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
+    def test_a_damaged_one_is_passed_over(self, tmp_path, part):
         config = replace(SMALL, checkpoint_every=1)
         train(config, tmp_path)
         whole, measured = final_state(tmp_path), metrics_of(tmp_path)
-        damaged = tmp_path / "checkpoints" / "step-000000006" / file
-        damaged.write_bytes(damaged.read_bytes()[:-1])
+        damaged = tmp_path / "checkpoints" / "step-000000006.safetensors"
+        content = damaged.read_bytes()
+        damaged.write_bytes(content[: int(part * (len(content) - 1))])
         newest = RunDirectory(tmp_path).newest()
         assert newest is not None
         assert newest.step == 5
@@ -354,18 +590,18 @@ class TestCheckpoints:
         assert metrics_of(tmp_path) == measured
 
     def test_damaged_ones_never_push_out_good_ones(self, tmp_path):
-        directory = RunDirectory(tmp_path)
+        directory, tensors = RunDirectory(tmp_path), {"x": torch.arange(12.0)}
         with directory.owned():
             for step in (1, 2):
-                directory.save(step, TENSOR, {})
+                directory.save(step, tensors, {})
             for step in (8, 9):
-                (directory.checkpoints / f"step-{step:09d}").mkdir()
-            directory.save(3, TENSOR, {})
-        assert sorted(path.name[-1] for path in directory.checkpoints.iterdir()) == ["2", "3"]
+                (directory.checkpoints / f"step-{step:09d}.safetensors").write_bytes(b"damaged")
+            directory.save(3, tensors, {})
+        assert sorted(path.stem[-1] for path in directory.checkpoints.iterdir()) == ["2", "3"]
 
     def test_all_damaged_is_an_error_about_the_newest(self, tmp_path):
         train(replace(SMALL, checkpoint_every=1), tmp_path)
-        for path in (tmp_path / "checkpoints").glob(f"*/{TENSORS}"):
+        for path in (tmp_path / "checkpoints").iterdir():
             path.write_bytes(b"")
         with pytest.raises(MdpfnError, match="step-000000006"):
             train(SMALL, tmp_path, resume="auto")
@@ -377,10 +613,11 @@ class TestCheckpoints:
             pass
 
     def test_leftovers_of_killed_writes_are_removed(self, tmp_path):
-        for place in (tmp_path, tmp_path / "checkpoints"):
-            (place / ".unfinished-x" / "new").mkdir(parents=True)
+        for place in (tmp_path, tmp_path / "checkpoints", tmp_path / "snapshots"):
+            place.mkdir(exist_ok=True)
+            (place / f".x.{os.getpid()}-0.unfinished").write_bytes(b"half")
         train(SMALL, tmp_path)
-        assert not list(tmp_path.glob("**/.unfinished-*"))
+        assert not list(tmp_path.glob(LEFTOVERS))
 
 
 def test_no_pickle():

@@ -11,14 +11,16 @@ import pytest
 from gymnasium import spaces
 
 from mdpfn import Agent
-from mdpfn.baselines import InContextLearner, Transition, directed
 from mdpfn.bench.environments import Simulator
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import PairTable, Statistics
-from mdpfn.exploration.directed import DirectedExplorer, Planners, exploring_table
+from mdpfn.evidence import PairTable, Statistics, Transition
+from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.directed import DirectedConfig, DirectedExplorer
+from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.planning import planner_outputs
-from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION
+from mdpfn.online.in_context import InContextLearner
+from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION, estimate
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.weights import save_model
@@ -40,14 +42,18 @@ def lock(n_digits: int = 12, *, crumbs: float = 0.0) -> TabularMDP:
     return TabularMDP.from_dense(transition, reward, terminal=[n_digits], discount=0.97)
 
 
-def planner(z: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
-    return planner_outputs(planned_model().network, z, info)
+def planner(table: PairTable, info: ProblemInfo) -> PlannerOutput:
+    (output,) = planner_outputs(planned_model().network, table, info)
+    return output
 
 
-def learner(mdp: TabularMDP, exploration: str, seed: int = 0, **options: Any) -> InContextLearner:
-    rng = np.random.default_rng([seed, 1])
-    sizes = mdp.n_states, mdp.n_actions
-    return InContextLearner(*sizes, discount=mdp.discount, rng=rng, planner=planner, exploration=exploration, **options)
+def directed(evidence: Statistics, discount: float = 0.9, **options: Any) -> InContextLearner:
+    info, rng = ProblemInfo.of(discount), np.random.default_rng([0, 1])
+    return InContextLearner(evidence, info, rng, planner=planner, **{"exploration": "directed", **options})
+
+
+def learner(mdp: TabularMDP, exploration: str) -> InContextLearner:
+    return directed(Statistics(mdp.n_states, mdp.n_actions), mdp.discount, exploration=exploration)
 
 
 def episodes_to_goal(agent: InContextLearner, mdp: TabularMDP, n_episodes: int, horizon: int = 60) -> int | None:
@@ -93,14 +99,10 @@ class TestChoosing:
         statistics = Statistics.from_transitions(
             [0, 0, 1], [0, 1, 0], [1.0, 0.0, 0.0], [0, 1, 0], n_states=2, n_actions=2
         )
-        info = ProblemInfo.of(0.9)
-        explorer, z = DirectedExplorer(statistics), statistics.table()
-        planners = Planners(z, info)
-        policies = []
-        for explorer.episode in range(4):
-            policies.append(explorer.policy(0, z, info))
+        info, table = ProblemInfo.of(0.9), statistics.table()
+        policies = [DirectedExplorer().policy(0, table, info, Clock(episode)) for episode in range(4)]
         for policy, kind in zip(policies, (OPTIMISTIC, PURE_EXPLORATION, OPTIMISTIC, PURE_EXPLORATION), strict=True):
-            q = planners.q(kind)
+            q = estimate(EmpiricalModel.of(table), info, (kind,)).q_table(kind).reshape(2, 2)
             best = q >= q.max(axis=1, keepdims=True) - 1e-3
             np.testing.assert_allclose(policy, best / best.sum(axis=1, keepdims=True))
         assert policies[0][0].tolist() == [1, 0]
@@ -108,9 +110,9 @@ class TestChoosing:
 
     def test_curiosity_ends_when_all_is_known(self):
         statistics, info = known_fully(), ProblemInfo.of(0.9)
-        explorer = DirectedExplorer(statistics)
-        for explorer.episode in range(2):
-            np.testing.assert_array_equal(explorer.policy(0, statistics.table(), info), [[0, 1], [0, 1]])
+        for episode in range(2):
+            policy = DirectedExplorer().policy(0, statistics.table(), info, Clock(episode))
+            np.testing.assert_array_equal(policy, [[0, 1], [0, 1]])
 
     def test_curiosity_ends_where_nothing_unseen_is_within_reach(self):
         """State 2 is unknown, but no way leads there; from where it has been, it would be curious."""
@@ -119,17 +121,22 @@ class TestChoosing:
         counts[2, 0, 2] = 1
         sums = np.zeros((3, 2))
         sums[1, 1] = 4000
-        statistics = Statistics.from_counts(counts, sums)
-        explorer = DirectedExplorer(statistics)
-        explorer.episode = 1
-        assert explorer.policy(0, statistics.table(), ProblemInfo.of(0.9))[0].tolist() == [0, 1]
-        assert explorer.policy(2, statistics.table(), ProblemInfo.of(0.9))[2].tolist() == [0, 1]
+        known = Statistics.from_counts(counts, sums).table(), ProblemInfo.of(0.9), Clock(episode=1)
+        assert DirectedExplorer().policy(0, *known)[0].tolist() == [0, 1]
+        assert DirectedExplorer().policy(2, *known)[2].tolist() == [0, 1]
+
+    def test_choosing_changes_nothing(self):
+        statistics, clock = known_fully(), Clock(3, 5, 7, True)
+        explorer = DirectedExplorer()
+        first, again = (explorer.policy(0, statistics.table(), ProblemInfo.of(0.9), clock) for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+        assert clock == Clock(3, 5, 7, True)
 
     def test_the_table_to_explore_by_is_a_policy_that_leads_to_the_unseen(self):
         statistics = Statistics.from_transitions(
             [0, 0, 1], [0, 1, 0], [1.0, 0.0, 0.0], [0, 1, 0], n_states=4, n_actions=2
         )
-        table = exploring_table(statistics.table(), ProblemInfo.of(0.9))
+        table = DirectedExplorer().held_policy(statistics.table(), ProblemInfo.of(0.9))
         assert table.shape == (4, 2)
         np.testing.assert_allclose(table.sum(axis=1), 1)
         assert table.min() > 0
@@ -141,21 +148,19 @@ class TestChoosing:
 class TestNews:
     def count_plans(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         plans = []
+        policy = DirectedExplorer.policy
 
-        class Counted(Planners):
-            def __init__(self, z: PairTable, info: ProblemInfo) -> None:
-                plans.append(1)
-                super().__init__(z, info)
+        def counted(self: DirectedExplorer, state: int, *known: Any) -> Any:
+            plans.append(state)
+            return policy(self, state, *known)
 
-        monkeypatch.setattr(directed, "Planners", Counted)
+        monkeypatch.setattr(DirectedExplorer, "policy", counted)
         return plans
 
     def test_it_plans_again_only_on_news(self, monkeypatch):
         """A ring of one state and one action: the 1st, 2nd, 4th, 8th … visit are news, the others are not."""
         plans = self.count_plans(monkeypatch)
-        agent = InContextLearner(
-            1, 1, discount=0.9, rng=np.random.default_rng(0), planner=planner, exploration="directed"
-        )
+        agent = directed(Statistics(1, 1))
         for step in range(1, 100):
             agent.act(0)
             agent.observe(Transition(0, 0, 1.0, 0))
@@ -174,28 +179,39 @@ class TestNews:
         ],
     )
     def test_what_is_news(self, transition, is_news):
-        statistics = Statistics.from_transitions([0] * 5, [0] * 5, [1.0] * 5, [0] * 5, n_states=2, n_actions=2)
-        explorer = DirectedExplorer(statistics)
-        statistics.update(*transition[:5])
-        assert explorer.is_news(transition) is is_news
-        assert explorer.episode == int(transition.ends_episode)
+        agent = directed(Statistics.from_transitions([0] * 5, [0] * 5, [1.0] * 5, [0] * 5, n_states=2, n_actions=2))
+        agent.act(0)
+        novelty = agent.observe(transition)
+        assert (agent.acting_policy is None) is is_news
+        assert novelty.replan_trigger is (is_news and not transition.ends_episode)
+        assert agent.clock.episode == int(transition.ends_episode)
 
     def test_many_states_make_a_plan_serve_for_more_steps(self):
         n = 200
-        statistics = Statistics.from_transitions(range(n), [0] * n, [0.0] * n, [0] * n, n_actions=1)
-        explorer = DirectedExplorer(statistics)
+        agent = directed(Statistics.from_transitions(range(n), [0] * n, [0.0] * n, [0] * n, n_actions=1))
+        agent.act(0)
         news = []
         for step in range(12):
-            transition = Transition(step, 0, 0.0, step + 1)  # a new successor each time
-            statistics.update(*transition[:5])
-            news.append(explorer.is_news(transition))
-        assert news == [step + 1 >= n / directed.STATES_PER_STEP for step in range(12)]
+            agent.observe(Transition(step, 0, 0.0, step + 1))  # a new successor each time
+            news.append(agent.acting_policy is None)
+        assert news == [step + 1 >= n / DirectedConfig().states_per_step for step in range(12)]
+
+    def test_news_wait_until_the_last_plan_has_served(self):
+        """Nothing is new any more when the time to plan has come, but something was."""
+        explorer, clock = DirectedExplorer(DirectedConfig(states_per_step=10)), Clock()
+        clock.advance(ends_episode=False, replan_trigger=True)
+        assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
+        for _ in range(2):
+            clock.advance(ends_episode=False, replan_trigger=False)
+        assert explorer.plans_again(clock, n_visited=60, n_actions=2)
+        clock.planned()
+        for _ in range(10):
+            clock.advance(ends_episode=False, replan_trigger=False)
+        assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
 
     def test_steps_force_a_plan_where_they_are_asked_for(self, monkeypatch):
         plans = self.count_plans(monkeypatch)
-        agent = InContextLearner(
-            1, 1, discount=0.9, rng=np.random.default_rng(0), planner=planner, exploration="directed", replan_every=1
-        )
+        agent = directed(Statistics(1, 1), replan_every=1)
         for _ in range(10):
             agent.act(0)
             agent.observe(Transition(0, 0, 1.0, 0))
@@ -253,8 +269,8 @@ class TestThroughTheAgent:
 
     @pytest.mark.parametrize("steps", [0, 1, 7, 40, 90])
     def test_a_saved_agent_goes_on_mid_episode(self, steps, tmp_path: Path):
-        save_model(tmp_path / "model", planned_model().network, {})
-        agent = Agent.from_pretrained(tmp_path / "model").reset(None, 2, seed=3)
+        save_model(tmp_path / "model.safetensors", planned_model().network, {})
+        agent = Agent.from_pretrained(tmp_path / "model.safetensors").reset(None, 2, seed=3)
         env = Corridor(9)
         where = self.walk(agent, env, env.reset()[0], steps)[1]
         agent.save(tmp_path / "agent")
@@ -267,8 +283,8 @@ class TestThroughTheAgent:
             theirs, there = self.walk(again, twin, where, 60)
             assert (ours, here) == (theirs, there)
             where = here
-        explorers = agent.problem.learner.explorer, again.problem.learner.explorer
-        assert explorers[0].progress() == explorers[1].progress()
+        assert agent.problem.learner.clock == again.problem.learner.clock
+        assert agent.problem.learner.clock.episode > 0
 
     def walk(self, agent: Agent, env: Corridor, where: str, n: int) -> tuple[list[int], str]:
         actions = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,18 @@ import pytest
 from matplotlib.image import imread
 from rich.console import Console
 
+from mdpfn import cli
 from mdpfn.bench.figures import draw_figures, tables, update_readme
-from mdpfn.bench.figures.data import curve, group, label, read
-from mdpfn.bench.figures.leaderboard import Scores
+from mdpfn.bench.figures.data import curve, group, label, option, read
+from mdpfn.bench.figures.leaderboard import Scores, earned_between
 from mdpfn.bench.figures.style import PALETTE
 from mdpfn.errors import MdpfnError
 
 BENCHMARKS = ("gridworld-3x3", "gridworld-5x5", "frozen-lake")
 AGENTS = (("in-context", "paper"), ("ucbvi", ""), ("uniform", ""))
-LEADERBOARD = ("environment", "agent", "weights", "depth", "seed", "episodes", "score")
+IDENTITY = ("environment", "agent", "weights", "options")
+LEADERBOARD = (*IDENTITY, "seed", "episodes", "score", "earned")
+PAPERS_WAY = "depth = 24, exploration = softmax, acting_temperature = 1.0"
 
 
 def write(path: Path, columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
@@ -29,27 +33,28 @@ def write(path: Path, columns: tuple[str, ...], rows: list[tuple[object, ...]]) 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """Small result files with invented numbers."""
+    methods = (
+        ("in-context", "paper", "", 4),
+        ("in-context", "paper", PAPERS_WAY, 5),
+        ("ucbvi", "", "bonus = 1.0", 16),
+    )
     convergence = [
-        (environment, method, weights, depth, seed, episodes + seed)
+        (environment, method, weights, options, seed, episodes + seed)
         for environment in BENCHMARKS
-        for method, weights, depth, episodes in (("in-context", "paper", 24, 5), ("ucbvi", "", "", 16))
+        for method, weights, options, episodes in methods
         for seed in range(3)
     ]
     q_learning = [
-        (environment, "q-learning", "", "", seed, 400 if seed else "")
+        (environment, "q-learning", "", "epsilon = 0.1", seed, 400 if seed else "")
         for environment in BENCHMARKS
         for seed in range(3)
     ]
-    write(
-        tmp_path / "convergence.csv",
-        ("environment", "method", "weights", "depth", "seed", "episodes"),
-        convergence + q_learning,
-    )
+    write(tmp_path / "convergence.csv", (*IDENTITY, "seed", "episodes"), convergence + q_learning)
     write(
         tmp_path / "learning_curves.csv",
-        ("environment", "method", "weights", "depth", "seed", "episodes", "return", "score"),
+        (*IDENTITY, "seed", "episodes", "return", "score"),
         [
-            (environment, "in-context", "paper", depth, seed, n, 0, 1 - 1 / n + 0.01 * seed)
+            (environment, "in-context", "paper", f"depth = {depth}", seed, n, 0, 1 - 1 / n + 0.01 * seed)
             for environment in BENCHMARKS
             for depth in (4, 24, 38)
             for seed in range(2)
@@ -58,11 +63,15 @@ def results(tmp_path: Path) -> Path:
     )
     write(
         tmp_path / "offline.csv",
-        ("environment", "method", "weights", "depth", "penalty", "seed", "transitions", "score"),
+        (*IDENTITY, "seed", "transitions", "score"),
         [
-            (environment, method, weights, "", penalty, seed, n, 1 - 4 / n + 0.01 * seed)
+            (environment, method, weights, options, seed, n, 1 - 4 / n + 0.01 * seed)
             for environment in BENCHMARKS
-            for method, weights, penalty in (("in-context", "paper", ""), ("vi-lcb", "", 0.1), ("vi-lcb", "", 2.0))
+            for method, weights, options in (
+                ("in-context", "paper", ""),
+                ("vi-lcb", "", "penalty = 0.1"),
+                ("vi-lcb", "", "penalty = 2.0"),
+            )
             for seed in range(2)
             for n in (8, 16, 32)
         ],
@@ -71,7 +80,7 @@ def results(tmp_path: Path) -> Path:
         tmp_path / "leaderboard.csv",
         LEADERBOARD,
         [
-            (environment, agent, weights, "", seed, n, (2 - i) * 0.5 - 0.1 / n + 0.01 * seed)
+            (environment, agent, weights, "", seed, n, (2 - i) * 0.5 - 0.1 / n + 0.01 * seed, (2 - i) * 0.4 - 0.2 / n)
             for environment in ("chain-5", "taxi")
             for i, (agent, weights) in enumerate(AGENTS)
             for seed in range(2)
@@ -146,6 +155,10 @@ class TestData:
     def test_labels_tell_models_apart(self) -> None:
         assert label("ucbvi") == "UCB-VI"
         assert label("in-context", "paper") == "in-context (paper)"
+        assert label("in-context", "paper", PAPERS_WAY) == "in-context (paper, K = 24, τ = 1)"
+        assert label("vi-lcb", "", "penalty = 0.1") == "VI-LCB (c = 0.1)"
+        assert option({"options": PAPERS_WAY}, "depth") == "24"
+        assert option({"options": PAPERS_WAY}, "penalty") == option({"options": ""}, "depth") == ""
         assert label("something-new") == "something-new"
 
     def test_scores_are_clipped_ranked_and_complete(self, results: Path) -> None:
@@ -156,43 +169,69 @@ class TestData:
         assert scores.agents["uniform"].min() == 0
         assert scores.agents["UCB-VI"].shape == (2, 3)
         assert scores.n_seeds == 2
+        assert list(Scores.of(rows, measure="earned").agents) == list(scores.agents)
+        assert Scores.of(rows, measure="earned").agents["uniform"].min() == pytest.approx(-0.2)
         partial = [row for row in rows if (row["agent"], row["environment"]) != ("ucbvi", "taxi")]
         assert "UCB-VI" not in Scores.of(partial).agents
         assert Scores.of(partial).left_out == " Left out, as not all was measured: UCB-VI."
 
 
 class TestTables:
+    def test_spread_is_the_standard_error_over_seeds(self, results: Path) -> None:
+        spread = Scores.of(read(results / "leaderboard.csv")).spread["UCB-VI"]
+        np.testing.assert_allclose(spread, np.std([0.0, 0.01], ddof=1) / np.sqrt(2))
+
+    def test_what_is_earned_in_some_episodes_follows_from_means_of_all_so_far(self) -> None:
+        of_each = np.array([[1.0, 3.0, -2.0, 4.0], [0.0, 0.0, 1.0, 1.0]])
+        x = np.array([1, 2, 4])
+        so_far = np.stack([of_each[:, :n].mean(axis=1) for n in x], axis=1)
+        np.testing.assert_allclose(earned_between(so_far, x, 0, 2), of_each[:, :2].mean(axis=1))
+        np.testing.assert_allclose(earned_between(so_far, x, 2, 4), of_each[:, 2:].mean(axis=1))
+
     def test_convergence_has_medians_beside_the_papers(self, results: Path) -> None:
         lines = tables(results)["convergence"].markdown().splitlines()
-        assert lines[0] == "|  | in-context (paper) | reported | UCB-VI | reported | Q-learning | reported |"
-        assert lines[2] == "| GridWorld 3×3 | 6 | 6 | 17 | 16 | 400 (2/3) | 469 |"
-        assert lines[4] == "| FrozenLake | 6 | 27 | 17 | 46 | 400 (2/3) | 1014 |"
+        assert lines[0] == "|  | GridWorld 3×3 | GridWorld 5×5 | FrozenLake |"
+        assert lines[2:9] == [
+            "| in-context (paper) | 5 | 5 | 5 |",
+            "| in-context (paper, K = 24, τ = 1) | 6 | 6 | 6 |",
+            "| in-context, as the paper reports | 6 | 6 | 27 |",
+            "| UCB-VI | 17 | 17 | 17 |",
+            "| UCB-VI, as the paper reports | 16 | 53 | 46 |",
+            "| Q-learning | 400 (2/3) | 400 (2/3) | 400 (2/3) |",
+            "| Q-learning, as the paper reports | 469 | 1205 | 1014 |",
+        ]
         assert "told the true range of rewards" in lines[-1]
 
     def test_most_seeds_without_convergence_have_no_median(self, results: Path) -> None:
         path = results / "convergence.csv"
-        path.write_text(path.read_text().replace("q-learning,,,1,400", "q-learning,,,1,"))
+        path.write_text(path.read_text().replace("q-learning,,epsilon = 0.1,1,400", "q-learning,,epsilon = 0.1,1,"))
         assert "| never (1/3) |" in tables(results)["convergence"].markdown()
 
-    def test_leaderboard_counts_what_is_solved(self, results: Path) -> None:
-        lines = tables(results)["leaderboard"].markdown().splitlines()
-        assert lines[0] == "| agent | 1 | 2 | 4 | mean | solved |"
-        assert lines[2].startswith("| in-context (paper) |")
-        assert lines[2].endswith("| 100% |")
-        assert lines[4] == "| uniform | 0.00 | 0.00 | 0.00 | 0.00 | 0% |"
+    def test_leaderboard_has_both_halves_and_counts_what_is_solved(self, results: Path) -> None:
+        table = tables(results)["leaderboard"]
+        assert table.headers == ["agent", "earned", "1–2", "3–4", "known", "1", "2", "4", "solved"]
+        ours, _, uniform = table.rows
+        assert ours[0] == "in-context (paper)"
+        assert ours[1:4] == ["0.75 ± 0.00", "0.70", "0.80"]
+        assert ours[-1] == "100%"
+        assert uniform[0] == "uniform"
+        assert uniform[4:] == ["0.00 ± 0.00", "0.00", "0.00", "0.00", "0%"]
 
     def test_scores_of_an_environment_are_clipped_after_the_mean_over_seeds(self, results: Path) -> None:
-        scores = [("lake", "ucbvi", "", "", seed, 1, score) for seed, score in enumerate((-1.0, 1.5))]
-        write(results / "leaderboard.csv", LEADERBOARD, [*scores, *(("pit", *row[1:6], -3.0) for row in scores)])
+        scores = [("lake", "ucbvi", "", "", seed, 1, score, score) for seed, score in enumerate((-1.0, 1.5))]
+        write(results / "leaderboard.csv", LEADERBOARD, [*scores, *(("pit", *row[1:6], -3.0, -3.0) for row in scores)])
         (row,) = tables(results)["leaderboard"].rows
-        assert row == ["UCB-VI", "0.12", "0.12", "0%"]  # (0.25 + 0) / 2
+        earned, *_, known, _, solved = row[1:]
+        assert known.startswith("0.12 ±")  # (0.25 + 0) / 2
+        assert earned.startswith("-0.38 ±")  # (0.25 − 1) / 2
+        assert solved == "0%"
 
     def test_offline_leaderboard_has_the_best_penalty_of_every_environment(self, results: Path) -> None:
         write(
             results / "leaderboard_offline.csv",
-            ("environment", "agent", "weights", "depth", "penalty", "seed", "transitions", "score"),
+            (*IDENTITY, "seed", "transitions", "score"),
             [
-                (environment, "vi-lcb", "", "", penalty, 0, n, score)
+                (environment, "vi-lcb", "", f"penalty = {penalty}", 0, n, score)
                 for environment, penalty, of_sizes in (
                     ("a", "0.0", (0.1, 0.9)),
                     ("a", "0.1", (0.2, 0.3)),
@@ -205,12 +244,12 @@ class TestTables:
         table = tables(results)["leaderboard_offline"]
         assert table.headers == ["agent", "64", "128", "mean"]
         assert table.rows[0] == ["VI-LCB (best c of each)", "0.05", "0.95", "0.50"]
-        assert table.rows[1][0] == "VI-LCB (c = 0.0)"
+        assert table.rows[1][0] == "VI-LCB (c = 0)"
 
     def test_offline_has_means_by_size(self, results: Path) -> None:
         table = tables(results)["offline"]
         assert table.headers == ["", "", "8", "16", "32", "mean"]
-        assert ["FrozenLake", "VI-LCB", "0.51", "0.76", "0.88", "0.71"] in table.rows
+        assert ["FrozenLake", "VI-LCB (c = 0.1)", "0.51", "0.76", "0.88", "0.71"] in table.rows
         assert len(table.rows) == 6
 
     def test_terminal_shows_the_same(self, results: Path) -> None:
@@ -226,7 +265,7 @@ class TestReadme:
         readme.write_text("# a\n<!-- results:convergence -->\nstale\n<!-- /results:convergence -->\nend\n")
         update_readme(readme, results)
         text = readme.read_text()
-        assert text.startswith("# a\n<!-- results:convergence -->\n|  | in-context (paper)")
+        assert text.startswith("# a\n<!-- results:convergence -->\n|  | GridWorld 3×3 |")
         assert text.endswith("\n<!-- /results:convergence -->\nend\n")
         assert "stale" not in text
         update_readme(readme, results)
@@ -237,6 +276,18 @@ class TestReadme:
         readme.write_text("# a\n")
         update_readme(readme, results)
         assert readme.read_text() == "# a\n"
+
+    def test_the_command_leaves_it_alone(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        readme = results / "README.md"
+        readme.write_text("<!-- results:offline -->\nstale\n<!-- /results:offline -->\n")
+        monkeypatch.chdir(results)
+        monkeypatch.setattr(sys, "argv", ["mdpfn", "figures", "--results", "."])
+        cli.main()
+        assert "Episodes to convergence" in capsys.readouterr().out
+        assert (results / "figures" / "leaderboard_curves.png").exists()
+        assert "stale" in readme.read_text()
 
     def test_an_unclosed_marker_is_an_error(self, results: Path) -> None:
         readme = results / "README.md"

@@ -9,7 +9,8 @@ from benchmarks.naive import naive_forward, pad_z
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.evidence import PairTable, Statistics
+from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.network.attention import successor_attention
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.packing import pack
@@ -118,7 +119,7 @@ def test_gradients_equal_the_naive_ones() -> None:
     z = PairTable.concatenate([p.table() for p in parts])
     network = make_network()
 
-    fast = network(pack(z)).policy_logits
+    fast = network(pack(EmpiricalModel.of(z))).policy_logits
     fast.square().sum().backward()
     fast_gradients = {n: p.grad.clone() for n, p in network.named_parameters()}
     network.zero_grad()
@@ -135,7 +136,7 @@ def test_tokens_grow_with_observed_transitions_only(n_states: int) -> None:
     history = Statistics.from_transitions(
         [0, 0, 0, 3], [0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [1, 2, 3, 0], n_states=n_states
     )
-    tokens = pack(history.table())
+    tokens = pack(EmpiricalModel.of(history.table()))
     assert len(tokens.pair_features) == 4  # three visited pairs, one for all the unvisited
     assert len(tokens.single_successor) == 2
     assert len(tokens.state_mdp) == 3  # two active states, one for all the others

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
+from mdpfn.evidence import PairTable, Statistics, Transition
 from mdpfn.evidence.absorbing import with_absorbing
-from mdpfn.evidence.layout import Layout
-from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.network.packing import pack
 from mdpfn.network.planning import planner_outputs
-from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, N_ESTIMATES, OPTIMISTIC, PESSIMISTIC, estimate
+from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, N_PLANNERS, OPTIMISTIC, PESSIMISTIC, estimate
 from mdpfn.planners.problem_info import ProblemInfo
 from tests.planned import LEVELS, Problem, histories, planned_model, problems, random_network, slow_estimates
 from tests.strategies import seeds
@@ -32,13 +32,14 @@ def batch_of(parts: list[Problem]) -> tuple[PairTable, ProblemInfo]:
     return PairTable.concatenate([z for z, _ in parts]), ProblemInfo.concatenate([info for _, info in parts])
 
 
-def dense_estimates(known: PairTable, info: ProblemInfo) -> list[tuple[Floats, Floats]]:
+def dense_estimates(batch: PairTable, info: ProblemInfo) -> list[tuple[Floats, Floats]]:
     """Q (S, A, 4) and V (S, 4) of every MDP, spread over all of its states; `test_estimates` checks them."""
-    layout = Layout.of(known)
-    found = estimate(known, info, layout)
+    model = EmpiricalModel.of(batch)
+    known, layout = model.table, model.layout
+    found = estimate(model, info)
     tables = []
     for mdp, (n_states, n_actions) in enumerate(zip(known.n_states, known.n_actions, strict=True)):
-        q, value = np.empty((n_states, n_actions, N_ESTIMATES)), np.empty((n_states, N_ESTIMATES))
+        q, value = np.empty((n_states, n_actions, N_PLANNERS)), np.empty((n_states, N_PLANNERS))
         q[:], value[:] = found.unvisited_q[mdp], found.value[layout.n_active + mdp]
         for row in np.flatnonzero(known.pair_mdp == mdp):
             q[divmod(int(known.pair[row]), int(n_actions))] = found.q[row]
@@ -92,10 +93,11 @@ def standard_errors(known: PairTable, visits: Floats, gamma: float, q: Floats, v
     for row, (state, action) in enumerate(tried):
         mine = slice(edge, edge + int(known.n_successors[row]))
         edge = mine.stop
-        outcomes = np.repeat(gamma * value[known.successor[mine]], known.transition_count[mine].astype(int))
+        outcomes, counts = gamma ** known.duration[row] * value[known.successor[mine]], known.transition_count[mine]
+        variance = np.average((outcomes - np.average(outcomes, weights=counts)) ** 2, weights=counts)
         unlike = float(np.var([q[pair] for pair in tried]))
         n = visits[state, action]
-        errors[state, action] = np.sqrt((outcomes.var() * n + unlike) / (n * (n + 1)))
+        errors[state, action] = np.sqrt((variance * n + unlike) / (n * (n + 1)))
     return errors
 
 
@@ -116,7 +118,7 @@ def dense_features(known: PairTable, info: ProblemInfo, q: Floats, value: Floats
         np.log(n_actions) / 2,
         *seen,
     ]
-    largest = np.zeros(N_ESTIMATES)
+    largest = np.zeros(N_PLANNERS)
     for state, action in zip(*np.nonzero(visits), strict=True):
         largest = np.maximum(largest, value[state] - q[state, action])
     errors = standard_errors(known, visits, gamma, q[..., CERTAINTY_EQUIVALENT], value[:, CERTAINTY_EQUIVALENT])
@@ -178,7 +180,7 @@ def asinh_quantiles(quantiles: Floats | None, z: PairTable) -> Floats:
 @given(st.lists(problems(), min_size=1, max_size=3), st.integers(0, 4))
 def test_equals_the_naive_network(parts: list[Problem], depth: int) -> None:
     batch, info = batch_of(parts)
-    estimates = dense_estimates(with_absorbing(batch), info)
+    estimates = dense_estimates(batch, info)
     answers = planner_outputs(random_network(), batch, info, depth=depth)
     for (z, its_told), its_estimates, found in zip(parts, estimates, answers, strict=True):
         logits, quantiles = oracle(z, its_told, its_estimates, depth)
@@ -196,7 +198,7 @@ def test_every_input_matters() -> None:
     assert np.ptp(usual) > 0.1
     for info, depth in ((ProblemInfo.of(0.8), None), (ProblemInfo.of(0.9, (-1, 1)), None), (ProblemInfo.of(0.9), 5)):
         assert np.abs(planner_outputs(network, z, info, depth=depth)[0].policy_logits - usual).max() > 1e-3
-    tokens = pack(z, ProblemInfo.of(0.9))
+    tokens = pack(EmpiricalModel.of(z), ProblemInfo.of(0.9))
     with torch.no_grad():
         answer = network(tokens)
         for name in ("pair_features", "state_features", "row_features"):
@@ -256,7 +258,9 @@ def test_untried_actions_are_told_apart_by_what_they_do_elsewhere() -> None:
     assert abs(known[1] - known[2]) > 1e-3
     assert np.abs(np.diff(unknown)).min() > 1e-3
     alike = PolicyNetwork(replace(random_network().config, action_pooling=False)).double().eval()
-    alike.load_state_dict({k: v for k, v in random_network().state_dict().items() if not k.startswith("elsewhere.")})
+    alike.load_state_dict(
+        {k: v for k, v in random_network().state_dict().items() if not k.startswith("action_pooling.")}
+    )
     known, unknown = planner_outputs(alike, history.table(), ProblemInfo.of(0.9))[0].policy_logits[2:]
     assert known[1] == known[2]
     assert np.ptp(unknown) == 0
@@ -287,7 +291,7 @@ def test_equivariant_to_names_of_states_and_actions(
     mean = z.mean_reward[z.transition_row]
     for s, a, t, n, ended, r in zip(state, action, z.successor, z.transition_count, z.n_terminated, mean, strict=True):
         for i in range(int(n)):
-            renamed.update(int(states[s]), int(actions[a]), float(r), int(states[t]), i < ended)
+            renamed.add(Transition(int(states[s]), int(actions[a]), float(r), int(states[t]), bool(i < ended)))
     other = replace(renamed.table(), reward_scale=z.reward_scale)
     info = ProblemInfo.of(0.9, reward_range)
     here, there = (planner_outputs(random_network(), batch, info)[0] for batch in (z, other))
@@ -302,7 +306,8 @@ def test_equivariant_to_names_of_states_and_actions(
 def test_the_unit_of_rewards_does_not_matter(problem: Problem, factor: float) -> None:
     """Powers of 2 change no digits, so nothing else may change; quantiles are in units of reward."""
     z, info = problem
-    scaled = replace(z, reward_sum=factor * z.reward_sum, reward_scale=factor * z.reward_scale)
+    sums = {"reward_sum": factor * z.reward_sum, "reward_square_sum": factor**2 * z.reward_square_sum}
+    scaled = replace(z, reward_scale=factor * z.reward_scale, **sums)
     range_alike = replace(info, reward_low=factor * info.reward_low, reward_high=factor * info.reward_high)
     here, there = (
         planner_outputs(random_network(), z, info)[0],
@@ -335,9 +340,8 @@ def test_with_much_data_nothing_is_left_in_doubt() -> None:
         counts = n * np.array([[[1, 2], [3, 0]], [[0, 1], [2, 2]]])
         history = Statistics.from_counts(counts, counts.sum(-1) * np.array([[1.0, 0.2], [0.0, -1.0]]))
         known = history.table()
-        certain = (
-            estimate(known, ProblemInfo.of(0.9), Layout.of(known)).q_table(known, CERTAINTY_EQUIVALENT).reshape(2, 2)
-        )
+        estimates = estimate(EmpiricalModel.of(known), ProblemInfo.of(0.9))
+        certain = estimates.q_table(CERTAINTY_EQUIVALENT).reshape(2, 2)
         quantiles = planner_outputs(random_network(), known, ProblemInfo.of(0.9))[0].q_quantiles
         assert quantiles is not None
         widths.append(np.abs(quantiles - certain[..., None]).max())
@@ -351,10 +355,14 @@ def test_tokens_grow_with_observed_transitions_only() -> None:
         history = Statistics.from_transitions(
             [0, 0, 0, 3], [0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [1, 2, 3, 0], [0, 1, 0, 0], n_states=n_states
         )
-        tokens = pack(with_absorbing(history.table()), ProblemInfo.of(0.9, (0, 1)))
+        tokens = pack(EmpiricalModel.of(history.table()), ProblemInfo.of(0.9, (0, 1)))
         shapes.append([len(getattr(tokens, f)) for f in ("pair_features", "state_features", "row_features")])
     assert shapes[0] == shapes[1]
-    assert shapes[0] == [6, 4, 5 + 4]  # 3 visited pairs, 2 of the terminal state, a blank; 3 active states, a blank
+    assert shapes[0] == [
+        6,
+        4,
+        5 + 4,
+    ]  # 3 visited pairs, 2 of the terminal state, an unvisited one; 3 active states, an unvisited one
 
 
 def test_weights_without_quantiles_have_none() -> None:

@@ -18,22 +18,35 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mdpfn.bench.protocols.rollouts import run_episode
 
-from mdpfn.baselines import AGENTS, Agent, Transition, Uniform
-from mdpfn.bench.environments import ENVIRONMENTS, Simulator
-from mdpfn.bench.protocols import commands, convergence, leaderboard, learning_curves, offline
+from mdpfn.baselines import BASELINES
+from mdpfn.bench.environments import ENVIRONMENTS, TabularEnv
+from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline, offline_leaderboard
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol, window_start
 from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
 from mdpfn.bench.protocols.learning_curves import LearningCurveProtocol
-from mdpfn.bench.protocols.methods import Method, StoredPlanner
+from mdpfn.bench.protocols.methods import (
+    IN_CONTEXT,
+    AgentContestant,
+    BaselineContestant,
+    Method,
+    StoredWeights,
+    stored_weights,
+)
 from mdpfn.bench.protocols.offline import OfflineProtocol
 from mdpfn.bench.protocols.parallel import generator, measure_cells
 from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.cli import measure as commands
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import PairTable
-from mdpfn.planners.output import PlannerOutput
-from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.evidence import Transition
+from mdpfn.model.exact import optimal_q
+from mdpfn.online.evaluation import FixedPolicy
+from mdpfn.online.loop import run_episodes
+from mdpfn.online.worlds import worlds_of
+from mdpfn.planners.policies import one_hot
+from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.weights import save_model
+from tests.planned import planned_model
 
 RESULTS = Path(__file__).parent.parent / "results"
 PAPER = {
@@ -42,25 +55,27 @@ PAPER = {
 }
 
 
-def optimistic_outlooks(batch: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
-    """Stands in for a network: plans on the empirical model, in which unvisited pairs pay half the scale."""
-    found = []
-    for i in range(len(batch)):
-        z = batch.dense_z(i)
-        reward = np.where(z[:, 0] == 0, 0.5, z[:, 1])
-        value = np.zeros(batch.n_states[i])
-        for _ in range(100):
-            q = (reward + 0.95 * z[:, 2:] @ value).reshape(len(value), -1)
-            value = q.max(axis=1)
-        found.append(PlannerOutput(5 * q))
-    return found
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> StoredWeights:
+    """An untrained network that reads plans: it says what certainty equivalence says, and explores directedly."""
+    path = tmp_path_factory.mktemp("weights") / "untrained.safetensors"
+    save_model(path, planned_model().network, {})
+    return stored_weights(str(path))
 
 
-def load_optimistic(depth: int | None) -> object:
-    return optimistic_outlooks
+@pytest.fixture
+def contestants(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every contestant that a method starts, with what it was told."""
+    started: list[Any] = []
+    start = Method.start
 
+    def recording(self: Method, mdp: Any, seed: int, **told: Any) -> Any:
+        contestant = start(self, mdp, seed, **told)
+        started.append((contestant, told))
+        return contestant
 
-PLANNER = StoredPlanner("optimistic", "0123456789ab", "softmax", load_optimistic)
+    monkeypatch.setattr(Method, "start", recording)
+    return started
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -113,19 +128,21 @@ class TestResultsFile:
 
 
 class TestWorkers:
-    def run(self, path: Path, workers: int) -> str:
+    def run(self, path: Path, weights: StoredWeights, workers: int) -> str:
         protocol = LeaderboardProtocol(episodes=4, seeds=2)
-        methods = [Method("psrl"), Method("q-learning"), Method("in-context", planner=PLANNER)]
+        methods = [Method("psrl"), Method("q-learning"), Method(IN_CONTEXT, weights=weights)]
         environments = [ENVIRONMENTS["river-swim-6"], ENVIRONMENTS["bandit-10"]]
         leaderboard.run(protocol, methods, environments, path, command="c", workers=workers)
         return path.read_text()
 
     @pytest.mark.slow
-    def test_their_number_changes_nothing_and_finished_cells_are_not_measured_again(self, tmp_path: Path) -> None:
+    def test_their_number_changes_nothing_and_finished_cells_are_not_measured_again(
+        self, tmp_path: Path, weights: StoredWeights
+    ) -> None:
         one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-        assert self.run(one, 1) == self.run(two, 2)
+        assert self.run(one, weights, 1) == self.run(two, weights, 2)
         before = two.stat().st_mtime_ns
-        self.run(two, 2)
+        self.run(two, weights, 2)
         assert two.stat().st_mtime_ns == before
 
     @pytest.mark.slow
@@ -176,40 +193,65 @@ def failing_measurement() -> list[Row]:
 
 
 class TestEpisodes:
-    class Recorder(Uniform):
-        def __init__(self, *sizes: int, rng: np.random.Generator) -> None:
-            super().__init__(*sizes, discount=0.95, rng=rng)
-            self.seen: list[Transition] = []
-
-        def observe(self, transition: Transition) -> None:
-            self.seen.append(transition)
-
-    def episode(self, horizon: int, *, terminal_ends: bool) -> list[Transition]:
+    def episode(self, horizon: int, *, terminates: bool) -> list[Transition]:
+        env = TabularEnv(ENVIRONMENTS["frozen-lake"].build(), horizon=horizon, terminates=terminates)
+        encoding = SpaceEncoding.of(16, 4, largest=(16, 4))
         rng = np.random.default_rng(0)
-        agent = self.Recorder(16, 4, rng=rng)
-        total = run_episode(
-            agent, Simulator(ENVIRONMENTS["frozen-lake"].build(), rng), horizon, terminal_ends=terminal_ends
-        )
-        assert total == pytest.approx(sum(transition.reward for transition in agent.seen))
-        return agent.seen
+        actor = FixedPolicy(lambda state: int(rng.integers(4)))
+        worlds = worlds_of(env, encoding, encoding.find)
+        run_episodes(actor, worlds, seed=0, goes_on=lambda: not actor.history.returns)
+        assert actor.history.returns == [pytest.approx(sum(transition.reward for transition in actor.transitions))]
+        assert actor.history.lengths == [len(actor.transitions)]
+        return actor.transitions
 
     def test_run_through_terminal_states_as_in_the_paper(self) -> None:
-        seen = self.episode(50, terminal_ends=False)
+        seen = self.episode(50, terminates=False)
         assert len(seen) == 50
         assert seen[-1].state == seen[-1].next_state
         assert not any(transition.terminated for transition in seen)
         assert [transition.truncated for transition in seen] == [False] * 49 + [True]
 
     def test_end_in_them_where_asked(self) -> None:
-        seen = self.episode(500, terminal_ends=True)
+        seen = self.episode(500, terminates=True)
         assert len(seen) < 500
         assert [transition.terminated for transition in seen] == [False] * (len(seen) - 1) + [True]
         assert not seen[-1].truncated
 
     def test_connect(self) -> None:
-        seen = self.episode(20, terminal_ends=False)
+        seen = self.episode(20, terminates=False)
         assert seen[0].state == 0
         assert all(a.next_state == b.state for a, b in pairwise(seen))
+
+
+class TestMethods:
+    def test_names_weights_and_options_tell_them_apart(self, weights: StoredWeights) -> None:
+        assert Method("ucbvi").identity == ("ucbvi", "", "")
+        assert Method("ucbvi", {"bonus": 1.0}).identity == ("ucbvi", "", "bonus = 1.0")
+        paper = Method(IN_CONTEXT, {"depth": 24, "exploration": "softmax"}, weights)
+        assert paper.identity == ("in-context", "untrained", "depth = 24, exploration = softmax")
+        assert paper.weights_hash == weights.weights_hash != Method("ucbvi").weights_hash == ""
+
+    def test_options_reach_what_they_are_for(self, weights: StoredWeights) -> None:
+        mdp = ENVIRONMENTS["gridworld-3x3"].build()
+        ours = Method(IN_CONTEXT, {"exploration": "softmax", "acting_temperature": 0.7}, weights).start(mdp, 0)
+        assert isinstance(ours, AgentContestant)
+        assert (ours.agent.exploration, ours.agent.acting_temperature) == ("softmax", 0.7)
+        assert ours.agent.problem.options.discount == mdp.discount
+        theirs = Method("ucbvi", {"bonus": 3.0}).start(mdp, 0, reward_range=(-1, 9))
+        assert isinstance(theirs, BaselineContestant)
+        learner: Any = theirs.problem.learner
+        assert (learner.bonus, learner.reward_scale, learner.discount) == (3.0, 9.0, mdp.discount)
+
+    def test_baselines_learn_from_data_as_from_episodes(self) -> None:
+        mdp = ENVIRONMENTS["gridworld-3x3"].build()
+        stream = offline.uniform_stream(mdp, 0, 400, 50)
+        contestant = Method("certainty-equivalence").start(mdp, 0)
+        before = contestant.policy()
+        contestant.fit(stream)
+        assert not np.array_equal(contestant.policy(), before)
+        contestant.fit(stream[:10])  # afresh
+        assert isinstance(contestant, BaselineContestant)
+        assert contestant.problem.learner.evidence.n_transitions == 10
 
 
 class TestConvergence:
@@ -237,36 +279,41 @@ class TestConvergence:
     @pytest.mark.parametrize(("environment", "expected"), [("gridworld-3x3", 16), ("gridworld-5x5", 53)])
     def test_ucbvi_takes_as_long_as_in_the_paper(self, environment: str, expected: int) -> None:
         protocol = ConvergenceProtocol(seeds=1)
-        (row,) = convergence.measure(protocol, environment, protocol.methods(None)[1])
+        (row,) = convergence.measure(protocol, ENVIRONMENTS[environment], protocol.methods(None)[1])
         assert row == {"seed": 0, "episodes": expected}
 
-    def test_is_never_claimed_too_early(self) -> None:
-        protocol = ConvergenceProtocol(seeds=2, max_episodes=22)
-        found = {m.name: convergence.measure(protocol, "gridworld-3x3", m) for m in protocol.methods(PLANNER)}
-        assert [row["episodes"] for row in found["q-learning"]] == [None, None]
-        assert [row["episodes"] for row in found["ucbvi"]] == [None, None]  # the window from 16 on ends at 23
-        assert all(isinstance(row["episodes"], int) and row["episodes"] < 15 for row in found["in-context"])
+    def test_is_never_claimed_too_early(self, weights: StoredWeights) -> None:
+        protocol, grid = ConvergenceProtocol(seeds=2, max_episodes=21), ENVIRONMENTS["gridworld-3x3"]
+        q_learning, ucbvi, ours, _ = (convergence.measure(protocol, grid, m) for m in protocol.methods(weights))
+        assert [row["episodes"] for row in q_learning] == [None, None]
+        assert [row["episodes"] for row in ucbvi] == [None, None]  # the window from 16 on ends after 22
+        assert all(isinstance(row["episodes"], int) and row["episodes"] < 15 for row in ours)
 
-    def test_a_seed_does_not_depend_on_how_many_there_are(self) -> None:
-        protocol = ConvergenceProtocol(seeds=3)
-        method = protocol.methods(PLANNER)[-1]
-        many = convergence.measure(protocol, "frozen-lake", method)
-        assert convergence.measure(replace(protocol, seeds=1), "frozen-lake", method) == many[:1]
+    def test_it_stops_when_it_has_converged(self, weights: StoredWeights, contestants: list[Any]) -> None:
+        protocol = ConvergenceProtocol(seeds=1)
+        (row,) = convergence.measure(protocol, ENVIRONMENTS["gridworld-3x3"], protocol.methods(weights)[2])
+        ((contestant, _),) = contestants
+        assert len(contestant.history.returns) == int(row["episodes"] or 0) + protocol.window - 2
 
-    def test_only_the_baselines_are_told_the_true_range(self) -> None:
-        info: list[dict[str, object]] = []
+    def test_the_agent_is_measured_as_shipped_and_as_in_the_paper(self, weights: StoredWeights) -> None:
+        shipped, paper = ConvergenceProtocol().methods(weights)[2:]
+        assert shipped == Method(IN_CONTEXT, weights=weights)
+        assert paper.options == {"depth": 24, "exploration": "softmax", "acting_temperature": 1.0}
 
-        def recording(self: Method, mdp: object, **given: object) -> object:
-            info.append(given)
-            return original(self, mdp, **given)  # type: ignore[arg-type]
+    def test_a_seed_does_not_depend_on_how_many_there_are(self, weights: StoredWeights) -> None:
+        protocol, lake = ConvergenceProtocol(seeds=3, agent_max_episodes=20), ENVIRONMENTS["frozen-lake"]
+        for method in protocol.methods(weights)[2:]:
+            many = convergence.measure(protocol, lake, method)
+            assert convergence.measure(replace(protocol, seeds=1), lake, method) == many[:1]
 
-        original = Method.maker
-        protocol = ConvergenceProtocol(seeds=1, max_episodes=1)
-        with pytest.MonkeyPatch.problem() as patch:
-            patch.setattr(Method, "maker", recording)
-            for method in protocol.methods(PLANNER):
-                convergence.measure(protocol, "gridworld-3x3", method)
-        assert info == [{"reward_range": (-1.0, 9.0)}, {"reward_range": (-1.0, 9.0)}, {}]
+    def test_only_the_baselines_are_told_the_true_range(self, weights: StoredWeights, contestants: list[Any]) -> None:
+        protocol = ConvergenceProtocol(seeds=1, max_episodes=1, agent_max_episodes=1)
+        for method in protocol.methods(weights):
+            convergence.measure(protocol, ENVIRONMENTS["gridworld-3x3"], method)
+        true = {"reward_range": (-1.0, 9.0)}
+        assert [told for _, told in contestants] == [true, true, {}, {}]
+        assert [c.problem.options.reward_range for c, _ in contestants[:2]] == [(-1.0, 9.0)] * 2
+        assert [c.agent.problem.options.reward_range for c, _ in contestants[2:]] == [None] * 2
 
 
 class TestLearningCurves:
@@ -278,37 +325,30 @@ class TestLearningCurves:
         assert sorted(protocol.depths) == [4, 8, 16, 20, 24, 38]
         assert (protocol.greedy_rollouts, protocol.reference_episodes) == (256, 2000)
 
-    def test_probes_are_the_powers_of_two(self) -> None:
-        rows = learning_curves.measure(self.SMALL, "frozen-lake", Method("in-context", planner=PLANNER))
+    def test_probes_are_the_powers_of_two(self, weights: StoredWeights) -> None:
+        rows = learning_curves.measure(self.SMALL, ENVIRONMENTS["frozen-lake"], Method(IN_CONTEXT, weights=weights))
         assert [(row["seed"], row["episodes"]) for row in rows] == [(s, n) for s in (0, 1) for n in (1, 2, 4, 8)]
 
-    def test_an_optimal_policy_scores_one(self) -> None:
+    def test_an_optimal_policy_scores_one(self, weights: StoredWeights) -> None:
         protocol = replace(self.SMALL, episodes=32, reference_episodes=500)
-        rows = learning_curves.measure(protocol, "gridworld-3x3", Method("in-context", planner=PLANNER))
+        method = Method(IN_CONTEXT, weights=weights)
+        rows = learning_curves.measure(protocol, ENVIRONMENTS["gridworld-3x3"], method)
         last = rows[5]
         assert last["return"] == 10 - 4  # four steps, the last into the goal
         assert last["score"] == pytest.approx(1.0)
 
     def test_references_bracket_the_scale(self) -> None:
         mdp = ENVIRONMENTS["frozen-lake"].build()
-        protocol = replace(self.SMALL, reference_episodes=400)
-        random, optimal = learning_curves.reference_returns(protocol, "frozen-lake", mdp)
+        policies = np.full((16, 4), 0.25), one_hot(optimal_q(mdp).argmax(axis=1), 4)
+        random, optimal = (learning_curves.mean_return(mdp, policy, 50, 400, seed=0) for policy in policies)
         assert -1 < random < -0.5 < 0.4 < optimal < 1
 
-    def test_only_the_first_of_the_rollouts_is_observed(self) -> None:
-        observed: list[int] = []
-
-        class Counting(Uniform):
-            def observe(self, transition: Transition) -> None:
-                observed.append(transition.state)
-
-        class CountingMethod(Method):
-            def maker(self, mdp: object, **info: object) -> object:  # type: ignore[override]
-                return partial(Counting, 16, 4, discount=0.95)
-
+    def test_the_rollouts_are_not_observed(self, contestants: list[Any]) -> None:
         protocol = replace(self.SMALL, seeds=1, episodes=4)
-        learning_curves.measure(protocol, "frozen-lake", CountingMethod("uniform"))
-        assert len(observed) == 4 * 50
+        learning_curves.measure(protocol, ENVIRONMENTS["frozen-lake"], Method("uniform"))
+        ((contestant, _),) = contestants
+        assert contestant.history.lengths == [50] * 3
+        assert contestant.problem.learner.evidence.n_transitions == 3 * 50
 
 
 class TestOffline:
@@ -320,7 +360,8 @@ class TestOffline:
 
     def test_the_stream_restarts_in_terminal_states_and_after_the_horizon(self) -> None:
         mdp = ENVIRONMENTS["gridworld-5x5"].build()
-        stream = offline.uniform_stream(mdp, np.random.default_rng(0), 600, horizon=50)
+        stream = offline.uniform_stream(mdp, 0, 600, horizon=50)
+        assert len(stream) == 600
         lengths, length = [], 0
         for transition, following in pairwise(stream):
             length += 1
@@ -337,38 +378,59 @@ class TestOffline:
     def test_every_method_sees_the_same_data(self) -> None:
         """With no penalty, and all pairs visited, VI-LCB and certainty equivalence plan on the same model."""
         protocol = OfflineProtocol(seeds=2, sizes=(8, 2048))
-        lcb = offline.measure(protocol, "gridworld-3x3", Method("vi-lcb", {"penalty": 0.0}))
-        same = offline.measure(protocol, "gridworld-3x3", Method("certainty-equivalence"))
+        lcb = offline.measure(protocol, ENVIRONMENTS["gridworld-3x3"], Method("vi-lcb", {"penalty": 0.0}))
+        same = offline.measure(protocol, ENVIRONMENTS["gridworld-3x3"], Method("certainty-equivalence"))
         assert [row["transitions"] for row in lcb] == [8, 2048, 8, 2048]
         assert lcb[1] == same[1] == {"seed": 0, "transitions": 2048, "score": pytest.approx(1.0)}
+
+    def test_the_penalty_of_the_leaderboard_is_in_units_of_the_largest_reward(self, contestants: list[Any]) -> None:
+        protocol = offline_leaderboard.OfflineLeaderboardProtocol(seeds=1, sizes=(64,))
+        methods = offline_leaderboard.variants(Method("vi-lcb"))
+        assert [method.options["penalty"] for method in methods] == list(offline_leaderboard.PENALTIES)
+        offline_leaderboard.measure(protocol, ENVIRONMENTS["gridworld-3x3"], methods[-1])
+        assert contestants[0][0].method.options == {"penalty": 9.0}
+        assert offline_leaderboard.variants(Method("certainty-equivalence")) == [Method("certainty-equivalence")]
 
 
 class TestReproduce:
     @pytest.mark.slow
-    def test_every_protocol_fills_its_file(self, tmp_path: Path) -> None:
+    def test_every_protocol_fills_its_file(self, tmp_path: Path, weights: StoredWeights) -> None:
         grid: dict[str, Any] = {"environments": ("gridworld-3x3",), "seeds": 2}
         run: dict[str, Any] = {"command": "mdpfn reproduce", "workers": 2}
-        table_protocol = ConvergenceProtocol(max_episodes=12, **grid)
+        table_protocol = ConvergenceProtocol(max_episodes=12, agent_max_episodes=12, **grid)
         data_protocol = OfflineProtocol(sizes=(8, 16), penalties=(0.1,), **grid)
         depth_protocol = LearningCurveProtocol(depths=(4, 8), episodes=2, reference_episodes=10, **grid)
-        convergence.run(table_protocol, PLANNER, tmp_path / "convergence.csv", **run)
-        offline.run(data_protocol, PLANNER, tmp_path / "offline.csv", **run)
-        learning_curves.run(depth_protocol, PLANNER, tmp_path / "learning_curves.csv", **run)
+        convergence.run(table_protocol, weights, tmp_path / "convergence.csv", **run)
+        offline.run(data_protocol, weights, tmp_path / "offline.csv", **run)
+        learning_curves.run(depth_protocol, weights, tmp_path / "learning_curves.csv", **run)
         table = rows_of(tmp_path / "convergence.csv")
-        assert [(row["method"], row["weights"], row["depth"], row["seed"]) for row in table] == [
-            ("in-context", "optimistic", "24", "0"),
-            ("in-context", "optimistic", "24", "1"),
-            ("q-learning", "", "", "0"),
-            ("q-learning", "", "", "1"),
-            ("ucbvi", "", "", "0"),
-            ("ucbvi", "", "", "1"),
+        names = ("agent", "weights", "options")
+        assert [tuple(row[name] for name in (*names, "seed")) for row in table] == [
+            (*method, seed)
+            for method in (
+                ("in-context", "untrained", ""),
+                ("in-context", "untrained", "depth = 24, exploration = softmax, acting_temperature = 1.0"),
+                ("q-learning", "", "epsilon = 0.1"),
+                ("ucbvi", "", "bonus = 1.0"),
+            )
+            for seed in "01"
         ]
-        assert [row["episodes"] for row in table[2:]] == [""] * 4
-        data = [(r["method"], r["weights"], r["depth"], r["penalty"]) for r in rows_of(tmp_path / "offline.csv")]
-        assert data == [("in-context", "optimistic", "24", "")] * 4 + [("vi-lcb", "", "", "0.1")] * 4
-        curves = [(r["depth"], r["seed"], r["episodes"]) for r in rows_of(tmp_path / "learning_curves.csv")]
-        assert curves == [(depth, seed, n) for depth in "48" for seed in "01" for n in "12"]
-        assert {row["weights_hash"] for row in table[:2]} == {PLANNER.weights_hash}
+        assert [row["episodes"] for row in table[4:]] == [""] * 4
+        data = [tuple(row[name] for name in names) for row in rows_of(tmp_path / "offline.csv")]
+        assert data == [
+            method
+            for method in (
+                ("in-context", "untrained", ""),
+                ("in-context", "untrained", "depth = 24"),
+                ("vi-lcb", "", "penalty = 0.1"),
+            )
+            for _ in range(4)
+        ]
+        curves = [(r["options"], r["seed"], r["episodes"]) for r in rows_of(tmp_path / "learning_curves.csv")]
+        acts = "exploration = softmax, acting_temperature = 0.3"
+        assert curves == [(f"depth = {depth}, {acts}", seed, n) for depth in "48" for seed in "01" for n in "12"]
+        assert {row["weights_hash"] for row in table[:4]} == {weights.weights_hash}
+        assert {row["weights_hash"] for row in table[4:]} == {""}
 
     @pytest.mark.parametrize(
         ("what", "files"),
@@ -380,19 +442,23 @@ class TestReproduce:
         ],
     )
     def test_runs_what_it_is_asked_for(
-        self, what: commands.Experiment, files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self,
+        what: commands.Experiment,
+        files: list[str],
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+        weights: StoredWeights,
     ) -> None:
         ran: list[str] = []
 
-        def record(protocol: object, planner: StoredPlanner, path: Path, *, command: str, workers: int) -> None:
-            assert (planner, workers) == (PLANNER, 3)
-            assert command == f"mdpfn reproduce {what} --weights optimistic"
+        def record(protocol: object, stored: StoredWeights, path: Path, *, command: str, workers: int) -> None:
+            assert (stored, workers) == (weights, 3)
+            assert command == f"mdpfn reproduce {what} --weights {weights.path}"
             ran.append(path.name)
 
-        monkeypatch.setattr("mdpfn.bench.protocols.methods.stored_planner", lambda weights: PLANNER)
         for module in (convergence, offline, learning_curves):
             monkeypatch.setattr(module, "run", record)
-        commands.reproduce(what, weights="optimistic", out=tmp_path, workers=3)
+        commands.reproduce(what, weights=weights.path, out=tmp_path, workers=3)
         assert ran == files
 
 
@@ -403,26 +469,38 @@ class TestLeaderboard:
         )
         assert [(row["seed"], row["episodes"]) for row in rows] == [(s, n) for s in (0, 1) for n in (1, 2, 4, 8)]
 
-    def test_uniform_scores_zero_and_a_learner_one(self) -> None:
-        protocol = LeaderboardProtocol(episodes=32, seeds=2)
-        uniform = leaderboard.measure(protocol, ENVIRONMENTS["gridworld-3x3"], Method("uniform"))
-        learner = leaderboard.measure(protocol, ENVIRONMENTS["gridworld-3x3"], Method("in-context", planner=PLANNER))
+    def test_uniform_scores_zero_and_a_learner_one(self, weights: StoredWeights) -> None:
+        protocol, grid = LeaderboardProtocol(episodes=32, seeds=2), ENVIRONMENTS["gridworld-3x3"]
+        uniform = leaderboard.measure(protocol, grid, Method("uniform"))
+        learner = leaderboard.measure(protocol, grid, Method(IN_CONTEXT, weights=weights))
         assert all(row["score"] == pytest.approx(0.0) for row in uniform)
         assert learner[-1]["score"] == pytest.approx(1.0)
 
-    def test_agents_learn_of_termination(self) -> None:
-        made: list[Agent] = []
+    def test_what_is_earned_is_normalized_by_uniform_and_optimal_actions(
+        self, weights: StoredWeights, contestants: list[Any]
+    ) -> None:
+        """Uniform actions earn 0 on average; whoever knows the best ones earns 1 from then on."""
+        protocol = LeaderboardProtocol(episodes=256, seeds=1)
+        environment = ENVIRONMENTS["gridworld-3x3"]
+        *_, uniform = leaderboard.measure(protocol, environment, Method("uniform"))
+        assert uniform["earned"] == pytest.approx(0.0, abs=0.1)
+        rows = leaderboard.measure(protocol, environment, Method(IN_CONTEXT, weights=weights))
+        earned = [float(row["earned"] or 0) for row in rows]
+        late = (256 * earned[-1] - 128 * earned[-2]) / 128
+        assert 0.9 < late <= 1 + 1e-9
+        assert earned[0] < earned[-1]
+        history = contestants[1][0].history
+        discount = environment.build().discount
+        best = discount**3 * 9 - sum(discount**i for i in range(3))  # four steps, the last into the goal
+        assert max(history.discounted_returns) == pytest.approx(best)
 
-        class RecordingMethod(Method):
-            def maker(self, mdp: object, **info: object) -> object:  # type: ignore[override]
-                make = super().maker(mdp, **info)  # type: ignore[arg-type]
-                return lambda **given: made.append(make(**given)) or made[-1]
-
-        leaderboard.measure(
-            LeaderboardProtocol(episodes=20, seeds=1), ENVIRONMENTS["frozen-lake"], RecordingMethod("uniform")
-        )
-        assert made[0].statistics.terminal <= {5, 7, 11, 12, 15}
-        assert made[0].statistics.terminal
+    def test_agents_learn_of_termination_under_other_names(self, contestants: list[Any]) -> None:
+        leaderboard.measure(LeaderboardProtocol(episodes=20, seeds=2), ENVIRONMENTS["frozen-lake"], Method("uniform"))
+        for seed, (contestant, _) in enumerate(contestants):
+            name_of = generator("leaderboard", "frozen-lake", seed).permutation(16)
+            terminal = contestant.problem.learner.evidence.terminal
+            assert terminal
+            assert terminal <= {int(name_of[state]) for state in (5, 7, 11, 12, 15)}
 
     @pytest.mark.parametrize(
         ("wrong", "field"),
@@ -461,9 +539,7 @@ class TestRecordedResults:
         for method, reported in PAPER.items():
             for environment, expected in reported.items():
                 episodes = [
-                    int(row["episodes"])
-                    for row in rows
-                    if row["method"] == method and row["environment"] == environment
+                    int(row["episodes"]) for row in rows if row["agent"] == method and row["environment"] == environment
                 ]
                 assert len(episodes) == 12
                 assert median(episodes) == pytest.approx(expected, rel=0.1), (method, environment)
@@ -472,8 +548,8 @@ class TestRecordedResults:
         scores = [
             float(row["score"])
             for row in rows_of(RESULTS / "offline.csv")
-            if (row["environment"], row["method"]) == (environment, "vi-lcb")
-            and (row["penalty"], row["transitions"]) == (penalty, transitions)
+            if (row["environment"], row["agent"]) == (environment, "vi-lcb")
+            and (row["options"], row["transitions"]) == (f"penalty = {penalty}", transitions)
         ]
         assert len(scores) == 8
         return float(np.mean(scores))
@@ -495,12 +571,14 @@ class TestRecordedResults:
         environments = {row["environment"] for row in rows}
         assert len(environments) >= 25
         assert len({ENVIRONMENTS[name].family for name in environments}) >= 10
-        measured = Counter((row["agent"], row["weights"], row["environment"]) for row in rows)
-        assert set(measured.values()) == {5 * 7}  # seeds, and 1, 2, 4, … 64 episodes
-        assert {agent for agent, _, _ in measured} >= set(AGENTS)
+        identity = ("agent", "weights", "options", "environment")
+        measured = Counter(tuple(row[name] for name in identity) for row in rows)
+        assert set(measured.values()) == {LeaderboardProtocol().seeds * 7}  # after 1, 2, 4, … 64 episodes
+        assert {agent for agent, *_ in measured} >= {*BASELINES, IN_CONTEXT}
 
     def test_nothing_beats_the_optimum_and_uniform_is_its_opposite(self) -> None:
         for row in rows_of(RESULTS / "leaderboard.csv"):
             assert float(row["score"]) <= 1 + 1e-5
+            assert np.isfinite(float(row["earned"]))
             if row["agent"] == "uniform":
                 assert abs(float(row["score"])) <= 1e-5

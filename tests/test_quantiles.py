@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mdpfn import Agent, MdpfnError
-from mdpfn.evidence.statistics import Statistics
+from mdpfn.evidence import Statistics
 from mdpfn.plan import Plan
 from tests.interface import tiny_agent
 from tests.planned import LEVELS, planned_model

@@ -19,14 +19,14 @@ LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 def coverage(network: PolicyNetwork, training_batches: list[TrainingBatch]) -> np.ndarray:
-    """(levels,) the mean over lives of the share of pairs whose Q* is at most the quantile, life by life."""
+    """(levels,) the mean over tasks of the share of pairs whose Q* is at most the quantile, task by task."""
     shares = []
     for training_batch in training_batches:
         with torch.no_grad():
             found = network(training_batch.tokens.to(torch.float64)).q_quantiles.numpy()
         for task, first in zip(training_batch.rollout.tasks, training_batch.rollout.pair_start, strict=False):
             mine = slice(first, first + task.mdp.reward.size)
-            scale = training_batch.z.reward_scale[training_batch.rollout.tasks.index(task)]
+            scale = training_batch.table.reward_scale[training_batch.rollout.tasks.index(task)]
             truth = np.arcsinh(task.solution.q.reshape(-1) / scale)
             counts = np.repeat(~task.mdp.terminal, task.mdp.n_actions)
             if counts.any():

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from scipy.stats import beta, kstest
 
+from mdpfn.baselines import PSRL, UCBVI
+from mdpfn.evidence import Statistics
+from mdpfn.model import policy_iteration
+from mdpfn.model.empirical import Assumptions, EmpiricalModel, Values
 from mdpfn.model.exact import Scorer, optimal_q, optimal_q_batch, policy_value
 from mdpfn.model.mdp import MDPBatch, TabularMDP
+from mdpfn.model.posterior import reward_error, value_draws
 from mdpfn.model.solvers import boltzmann_policy, value_iteration
-from tests.strategies import mdps
+from mdpfn.planners.problem_info import ProblemInfo
+from tests.planned import Problem, dense_model, histories, problems
+from tests.strategies import mdps, seeds
 
 
 def independent_solution(mdp: TabularMDP) -> tuple[np.ndarray, np.ndarray]:
@@ -117,3 +127,137 @@ def test_rewards_per_transition_average_to_rewards_per_pair() -> None:
     mdp = TabularMDP.from_dense(transition, [[[4.0, 8.0]], [[9.0, 1.0]]])
     np.testing.assert_allclose(mdp.reward, [[7.0], [1.0]])
     np.testing.assert_allclose(mdp.outcome_reward, [4.0, 8.0, 1.0])
+
+
+# The empirical model, against dense solutions straight from what was observed
+
+
+def paper_assumptions(model: EmpiricalModel, discount: float) -> Assumptions:
+    """Data at its word; pairs never visited pay 0 and lead anywhere with equal probability (B)."""
+    gamma = np.array([discount])
+    return Assumptions(
+        reward=(model.table.mean_reward * model.goes_on)[:, None],
+        discount=model.discount(gamma)[:, None],
+        unvisited_reward=np.zeros((1, 1)),
+        unvisited_discount=model.uniform_row(gamma)[:, None],
+        may_try=np.array([True]),
+    )
+
+
+def table_of(model: EmpiricalModel, values: Values) -> np.ndarray:
+    """(S, A) Q of the only planner in the only MDP."""
+    q = model.q_table(values.q[:, 0], values.v[model.layout.n_active :, 0])
+    return q.reshape(int(model.n_states[0]), -1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(discounts=(0.0, 0.5, 0.9)))
+def test_both_solvers_of_the_empirical_model_agree_with_a_dense_one(problem: Problem) -> None:
+    """With terminations, fractional counts and pairs that take more than one step."""
+    z, info = problem
+    discount = float(info.discount[0])
+    model = EmpiricalModel.of(z)
+    assumed = paper_assumptions(model, discount)
+    expected = dense_model(z).optimal_q(discount)
+    swept = model.sweep(assumed, max_sweeps=10**5, tolerance=1e-12)
+    for values in (swept, policy_iteration.solve(model, assumed)):
+        np.testing.assert_allclose(table_of(model, values), expected, rtol=0, atol=1e-8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(discounts=(0.0, 0.5, 0.9, 0.99)), seeds)
+def test_the_value_of_a_policy_agrees_with_a_dense_linear_system(problem: Problem, seed: int) -> None:
+    z, info = problem
+    rng, discount = np.random.default_rng(seed), float(info.discount[0])
+    n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
+    policy = rng.dirichlet(np.ones(n_actions), n_states)
+    dense, model = dense_model(z), EmpiricalModel.of(z)
+    for some in (policy, np.eye(n_actions)[policy.argmax(axis=1)]):
+        found = model.policy_value(some, model.table.mean_reward, discount)
+        np.testing.assert_allclose(found, dense.policy_value(some, discount), rtol=1e-8, atol=1e-8)
+    paid = np.zeros((n_states, n_actions))  # other rewards than those observed
+    reward = rng.normal(size=len(model.table.pair))
+    mine = model.table.state < n_states
+    paid.reshape(-1)[model.table.pair[mine]] = reward[mine]
+    expected = replace(dense, reward=paid).policy_value(policy, discount)
+    np.testing.assert_allclose(model.policy_value(policy, reward, discount), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_durations_matter() -> None:
+    """A detour of one pair over 2.5 steps is worth γ^2.5 of where it leads, for both solvers and for a policy."""
+    history = Statistics.from_transitions([0, 1], [0, 0], [0.0, 1.0], [1, 1])
+    for duration in (1.0, 2.5):
+        model = EmpiricalModel.of(replace(history.table(), duration=np.array([duration, 1.0])))
+        expected = [0.9**duration / (1 - 0.9), 1 / (1 - 0.9)]
+        assumed = paper_assumptions(model, 0.9)
+        for values in (model.sweep(assumed, tolerance=1e-12, max_sweeps=10**4), policy_iteration.solve(model, assumed)):
+            np.testing.assert_allclose(values.q[:, 0], expected)
+        value = model.policy_value(np.ones((2, 1)), model.table.mean_reward, 0.9)
+        np.testing.assert_allclose(value, expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(histories(), st.sampled_from([0.0, 0.5, 0.9]))
+def test_baselines_solve_the_same_model(history: Statistics, discount: float) -> None:
+    """UCB-VI and PSRL exploit the dense model's Q; the optimist's has bonuses, and Vmax where nothing was tried."""
+    dense, rng = dense_model(history.table()), np.random.default_rng(0)
+    info = ProblemInfo.of(discount)
+    expected, scale = dense.optimal_q(discount), history.reward_scale
+    for kind in (UCBVI, PSRL):
+        found = kind(history, info, rng).empirical_q()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * scale)
+    learner = UCBVI(history, info, rng, bonus=0.3)
+    learner.episode = 3
+    bonus = 0.3 * np.sqrt(np.log(expected.size * 3 + 1) / np.where(dense.tried, dense.visits, 1))
+    v_max = scale / (1 - discount)
+    optimistic = dense.optimal_q(discount, bonus=bonus, limit=v_max, untried=v_max)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mdpfn.baselines.ucbvi.ACTING_SWEEPS", 10**4)
+        np.testing.assert_allclose(learner.optimistic_q(), optimistic, rtol=0, atol=1e-4 * scale)
+
+
+def test_sweeps_go_on_from_where_they_were() -> None:
+    n = 40
+    walk = Statistics.from_transitions(range(n), [0] * n, [0.0] * (n - 1) + [1.0], [*range(1, n), n - 1])
+    model = EmpiricalModel.of(walk.table())
+    assumed = paper_assumptions(model, 0.95)
+    few = model.sweep(assumed, max_sweeps=10)
+    assert few.q[0, 0] == 0  # nothing has come this far
+    more = model.sweep(assumed, max_sweeps=2000, tolerance=1e-12, initial=few.v)
+    np.testing.assert_allclose(more.q[:, 0], 0.95 ** np.arange(n - 1, -1, -1) / 0.05, rtol=1e-8)
+    again = model.sweep(assumed, max_sweeps=2, initial=more.v)
+    np.testing.assert_allclose(again.q, more.q)
+
+
+class TestPosterior:
+    """Draws of the value of a policy in models that may be the true one."""
+
+    def test_what_is_certain_does_not_vary(self):
+        history = Statistics.from_transitions([0, 0, 1], [0, 0, 0], [1.0, 1.0, 2.0], [1, 1, 0])
+        model, policy = EmpiricalModel.of(history.table()), np.ones((2, 1))
+        draws = value_draws(model, policy, 0.9, np.random.default_rng(0), 5)
+        expected = model.policy_value(policy, model.table.mean_reward, 0.9)
+        np.testing.assert_allclose(draws, np.tile(expected, (5, 1)), rtol=1e-6)
+
+    def test_chances_are_dirichlet(self):
+        """Of five visits three led to a state worth 10 and two to nothing: the share is Beta(3, 2)."""
+        s, t = [0] * 5 + [1, 2], [1, 1, 1, 2, 2, 1, 2]
+        history = Statistics.from_transitions(s, [0] * 7, [0.0] * 5 + [1.0, 0.0], t)
+        draws = value_draws(EmpiricalModel.of(history.table()), np.ones((3, 1)), 0.9, np.random.default_rng(0), 4000)
+        assert kstest(draws[:, 0] / 9, beta(3, 2).cdf).pvalue > 1e-3
+        np.testing.assert_allclose(draws[:, 1], 10)
+
+    def test_mean_rewards_have_the_error_of_a_mean(self):
+        rewards = np.random.default_rng(1).normal(3, 2, size=400)
+        history = Statistics.from_transitions([0] * 400, [0] * 400, rewards, [0] * 400)
+        draws = value_draws(EmpiricalModel.of(history.table()), np.ones((1, 1)), 0.0, np.random.default_rng(0), 2000)
+        assert draws.mean() == pytest.approx(rewards.mean(), abs=0.02)
+        assert draws.std() == pytest.approx(rewards.std() / 20, rel=0.1)
+
+    def test_a_single_reward_may_vary_as_others_do(self):
+        """Visited once, a pair cannot tell how its rewards vary: those of other pairs do."""
+        s, r = [0] * 50 + [1], [*np.tile([1.0, -1.0], 25), 0.0]
+        z = Statistics.from_transitions(s, [0] * 51, r, [0] * 51).table()
+        often, once = reward_error(z)
+        assert once == pytest.approx(np.sqrt(50 / 49))
+        assert often == pytest.approx(1 / np.sqrt(50), rel=0.05)

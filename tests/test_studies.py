@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from mdpfn.bench.figures import draw_figures, tables
 from mdpfn.bench.figures.calibration import coverage, deviation
 from mdpfn.bench.figures.data import read
-from mdpfn.bench.protocols import ablations, calibration, compute, depth, exploration, posterior, sizes
+from mdpfn.bench.protocols import ablations, calibration, compute, depth, posterior, sizes
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol
 from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
 from mdpfn.bench.protocols.held_out_worlds import sample_held_out_worlds
-from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
-from mdpfn.bench.protocols.methods import StoredPlanner, stored_planner
+from mdpfn.bench.protocols.methods import StoredWeights, stored_weights
 from mdpfn.bench.protocols.offline_leaderboard import OfflineLeaderboardProtocol
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import PairTable, Statistics
+from mdpfn.evidence import PairTable
 from mdpfn.model.exact import optimal_q
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.planners.output import PlannerOutput
@@ -35,41 +35,42 @@ SMALL_DEPTH = depth.DepthProtocol(
 )
 
 
-def first_action(statistics: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
-    """A planner that always takes the first action."""
-    return [
-        PlannerOutput(-np.tile(np.arange(a), (s, 1)).astype(float))
-        for s, a in zip(statistics.n_states, statistics.n_actions, strict=True)
-    ]
-
-
-def load_first_action(depth: int | None) -> object:
-    return first_action
-
-
-PLANNER = StoredPlanner("first-action", "0" * 12, "softmax", load_first_action)  # type: ignore[arg-type]
 LEVELS = (0.1, 0.5, 0.9)
 WORLD = WorldConfig(n_states=(2, 12), n_actions=(2, 4))
 
 
-def certain_of_nothing(statistics: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
-    """A planner that states −10⁹, 0 and 10⁹ as quantiles of everything."""
-    return [o._replace(q_quantiles=np.tile([-1e9, 0.0, 1e9], (*o.policy_logits.shape, 1)))
-            for o in first_action(statistics, info)]  # fmt: skip
+def saved(path: Path, card: dict[str, object], **network: object) -> StoredWeights:
+    """Weights of a very small network that nobody trained."""
+    torch.manual_seed(0)
+    config = NetworkConfig(**{"width": 8, "n_heads": 2, "depth": 2, "dropout": 0.0, **network})  # type: ignore[arg-type]
+    save_model(path, PolicyNetwork(config), card)
+    return stored_weights(str(path))
 
 
-def load_certain_of_nothing(depth: int | None) -> object:
-    return certain_of_nothing
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> StoredWeights:
+    """Inputs as in the paper, no quantiles."""
+    return saved(tmp_path_factory.mktemp("weights") / "plain.safetensors", {})
 
 
-QUANTILE_PLANNER = StoredPlanner(
-    "certain-of-nothing",
-    "1" * 12,
-    "softmax",
-    load_certain_of_nothing,
-    LEVELS,
-    WORLD,  # type: ignore[arg-type]
-)
+@pytest.fixture(scope="module")
+def with_quantiles(tmp_path_factory: pytest.TempPathFactory) -> StoredWeights:
+    """It reads plans, states quantiles, and says that it was trained on small worlds."""
+    config = replace(CONFIGS["mdpfn-1"], world=WORLD).to_dict()
+    path = tmp_path_factory.mktemp("weights") / "with-quantiles.safetensors"
+    return saved(path, {"training": {"config": config}}, inputs="planned", quantiles=LEVELS)
+
+
+@pytest.fixture
+def certain_of_nothing(with_quantiles: StoredWeights, monkeypatch: pytest.MonkeyPatch) -> StoredWeights:
+    """States −10⁹, 0 and 10⁹ as quantiles of everything."""
+
+    def outputs(network: PolicyNetwork, table: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
+        shapes = zip(table.n_states.tolist(), table.n_actions.tolist(), strict=True)
+        return [PlannerOutput(np.zeros((s, a)), np.tile([-1e9, 0.0, 1e9], (s, a, 1))) for s, a in shapes]
+
+    monkeypatch.setattr(calibration, "planner_outputs", outputs)
+    return with_quantiles
 
 
 def test_held_out_scores_are_anchored_at_random_and_optimal() -> None:
@@ -89,18 +90,24 @@ def test_statistics_are_scaled_by_the_largest_reward_seen() -> None:
 
 
 @pytest.mark.parametrize("environment", [depth.PRIOR, "gridworld-3x3"])
-def test_depth_rows(environment: str) -> None:
+def test_depth_rows(environment: str, plain: StoredWeights) -> None:
     measure = depth.measure_prior if environment == depth.PRIOR else depth.measure_online
-    rows = measure(SMALL_DEPTH, environment, PLANNER, 2)
+    rows = measure(SMALL_DEPTH, environment, plain, 2)
     assert [row["seed"] for row in rows] == [0, 1]
-    assert rows == measure(SMALL_DEPTH, environment, PLANNER, 2)
+    assert rows == measure(SMALL_DEPTH, environment, plain, 2)
+
+
+def test_depth_matters(plain: StoredWeights) -> None:
+    assert depth.measure_prior(SMALL_DEPTH, depth.PRIOR, plain, 1) != depth.measure_prior(
+        SMALL_DEPTH, depth.PRIOR, plain, 2
+    )
 
 
 @pytest.mark.slow
-def test_plenty_of_data_makes_the_posterior_policy_optimal() -> None:
+def test_plenty_of_data_makes_the_posterior_policy_optimal(plain: StoredWeights) -> None:
     protocol = posterior.PosteriorProtocol(seeds=1, mdps_per_seed=12, posterior_samples=1500)
     little, plenty = (
-        posterior.measure(protocol, posterior.TINY, posterior.BAYES, PLANNER, visits)[0]["score"]
+        posterior.measure(protocol, posterior.TINY, posterior.BAYES, plain, visits)[0]["score"]
         for visits in (0.3, 20.0)
     )
     assert plenty > 0.97
@@ -132,18 +139,18 @@ def test_certainty_equivalence_sees_the_same_data() -> None:
 
 def test_compute_study_reads_snapshots(tmp_path: Path) -> None:
     for step in (64, 128):
-        network = PolicyNetwork(NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.0))
-        save_model(tmp_path / "snapshots" / f"step-{step}", network, {"training": {"mdps": 10 * step}})
+        saved(tmp_path / "snapshots" / f"step-{step}.safetensors", {"training": {"mdps": 10 * step}})
     protocol = compute.ComputeProtocol(
         depth=2,
         prior=SMALL_DEPTH,
-        online=ConvergenceProtocol(environments=("gridworld-3x3",), seeds=2, max_episodes=9, horizon=5),
+        online=ConvergenceProtocol(environments=("gridworld-3x3",), seeds=2, agent_max_episodes=9, horizon=5),
     )
     compute.run(protocol, tmp_path / "snapshots", tmp_path / "compute.csv", command="test", workers=1)
     rows = read(tmp_path / "compute.csv")
     assert {(row["environment"], row["mdps"]) for row in rows} == {
         (environment, mdps) for environment in ("prior", "gridworld-3x3") for mdps in ("640", "1280")
     }
+    assert all(1 <= int(row["episodes"]) <= 9 for row in rows if row["environment"] == "gridworld-3x3")
     with pytest.raises(MdpfnError, match="snapshots of a training run"):
         compute.run(protocol, tmp_path / "none", tmp_path / "compute.csv", command="test", workers=1)
 
@@ -189,51 +196,53 @@ class TestHeldOutWorlds:
     def test_a_model_that_lived_is_measured_on_the_worlds_of_its_card(self, tmp_path: Path) -> None:
         config = replace(CONFIGS["mdpfn-1"], world=WORLD)
         network = PolicyNetwork(replace(config.network, width=8, n_heads=2))
-        save_model(tmp_path / "lived", network, {"training": {"config": config.to_dict()}})
-        planner = stored_planner(str(tmp_path / "lived"))
-        assert planner.world == WORLD
-        assert planner.levels == config.network.quantiles
-        problems = depth.held_out_of(planner, 4, 0)
+        save_model(tmp_path / "lived.safetensors", network, {"training": {"config": config.to_dict()}})
+        weights = stored_weights(str(tmp_path / "lived.safetensors"))
+        assert weights.name == "lived"
+        assert weights.world == WORLD
+        assert weights.load().network.config.quantiles == config.network.quantiles
+        problems = depth.held_out_of(weights, 4, 0)
         np.testing.assert_array_equal(
             [m.n_states for m in problems.mdps], [m.n_states for m in sample_held_out_worlds(4, 0, WORLD).mdps]
         )
-        assert [row["seed"] for row in depth.measure_prior(SMALL_DEPTH, depth.PRIOR, planner, 2)] == [0, 1]
-        assert stored_planner("paper").world is None
+        assert [row["seed"] for row in depth.measure_prior(SMALL_DEPTH, depth.PRIOR, weights, 2)] == [0, 1]
+        assert stored_weights("paper").world is None
 
 
 class TestCalibration:
     SMALL = calibration.CalibrationProtocol(seeds=2, worlds_per_seed=24, tasks=TaskConfig(episodes=(1, 4)))
 
-    def test_coverage_is_the_share_of_values_below(self) -> None:
-        rows = calibration.measure(self.SMALL, QUANTILE_PLANNER, 0)
+    def test_coverage_is_the_share_of_values_below(self, certain_of_nothing: StoredWeights) -> None:
+        rows = calibration.measure(self.SMALL, certain_of_nothing, 0)
         found = {(row["group"], row["level"]): row for row in rows}
         assert found[calibration.ALL, 0.1]["observed"] == 0
         assert 0 < float(found[calibration.ALL, 0.5]["observed"] or 0) < 1
         assert found[calibration.ALL, 0.9]["observed"] == 1
-        assert rows == calibration.measure(self.SMALL, QUANTILE_PLANNER, 0)
+        assert rows == calibration.measure(self.SMALL, certain_of_nothing, 0)
 
-    def test_every_world_is_in_one_range_of_data(self) -> None:
-        rows = calibration.measure(self.SMALL, QUANTILE_PLANNER, 1)
+    def test_every_world_is_in_one_range_of_data(self, with_quantiles: StoredWeights) -> None:
+        rows = calibration.measure(self.SMALL, with_quantiles, 1)
         worlds = {str(row["group"]): int(row["worlds"] or 0) for row in rows}
         names = calibration.amounts(self.SMALL.visits)
         assert names == [f"visits per pair {r}" for r in ("< 0.3", "0.3–1", "1–3", "3–10", "≥ 10")]
         assert sum(worlds.get(name, 0) for name in names) == worlds[calibration.ALL] == 24
         assert 0 < worlds[calibration.VISITED] < 24  # the youngest lives have seen nothing
 
-    def test_it_needs_quantiles(self, tmp_path: Path) -> None:
+    def test_it_needs_quantiles(self, tmp_path: Path, plain: StoredWeights) -> None:
         with pytest.raises(MdpfnError, match="no quantiles"):
-            calibration.run(self.SMALL, PLANNER, tmp_path / "calibration.csv", command="test", workers=1)
+            calibration.run(self.SMALL, plain, tmp_path / "calibration.csv", command="test", workers=1)
 
-    def test_run_and_figure(self, tmp_path: Path) -> None:
-        calibration.run(self.SMALL, QUANTILE_PLANNER, tmp_path / "calibration.csv", command="test", workers=1)
+    def test_run_and_figure(self, tmp_path: Path, with_quantiles: StoredWeights) -> None:
+        calibration.run(self.SMALL, with_quantiles, tmp_path / "calibration.csv", command="test", workers=1)
         rows = read(tmp_path / "calibration.csv")
-        assert {(row["weights"], row["seed"]) for row in rows} == {("certain-of-nothing", s) for s in "01"}
+        assert {(row["weights"], row["seed"]) for row in rows} == {("with-quantiles", s) for s in "01"}
         (path,) = draw_figures(tmp_path, tmp_path)
         assert path.name == "calibration.png"
         table = tables(tmp_path)["calibration"]
-        assert table.rows[0][:3] == ["all pairs", "certain-of-nothing", "0.0"]
-        assert table.rows[0][4] == "100.0"
-        assert float(table.rows[0][5]) >= 10
+        level, observed, _ = coverage([row for row in rows if row["group"] == calibration.ALL])
+        assert level.tolist() == list(LEVELS)
+        off = f"{100 * np.abs(observed - level).max():.1f}"
+        assert table.rows[0] == ["all pairs", "with-quantiles", *(f"{100 * share:.1f}" for share in observed), off]
 
     def test_worlds_have_the_same_weight_over_seeds(self) -> None:
         rows = [
@@ -259,19 +268,19 @@ class TestSizes:
             assert max(n_states) <= 120, name
 
     @pytest.mark.parametrize("method", [sizes.CERTAINTY, sizes.PESSIMISTIC])
-    def test_plenty_of_data_makes_references_good(self, method: str) -> None:
-        rows = sizes.measure(self.SMALL, 8, method, PLANNER)
+    def test_plenty_of_data_makes_references_good(self, method: str, plain: StoredWeights) -> None:
+        rows = sizes.measure(self.SMALL, 8, method, plain)
         little, plenty = (np.mean([float(r["score"] or 0) for r in rows if r["visits"] == v]) for v in (1.0, 1000.0))
         assert plenty > 0.9
         assert little < plenty
 
-    def test_run_and_figure(self, tmp_path: Path) -> None:
-        sizes.run(self.SMALL, PLANNER, tmp_path / "sizes.csv", command="test", workers=1)
+    def test_run_and_figure(self, tmp_path: Path, plain: StoredWeights) -> None:
+        sizes.run(self.SMALL, plain, tmp_path / "sizes.csv", command="test", workers=1)
         rows = read(tmp_path / "sizes.csv")
         assert {(row["states"], row["method"], row["weights"]) for row in rows} == {
             (n, method, weights)
             for n in ("8", "80")
-            for method, weights in (("in-context", "first-action"), (sizes.CERTAINTY, ""), (sizes.PESSIMISTIC, ""))
+            for method, weights in (("in-context", "plain"), (sizes.CERTAINTY, ""), (sizes.PESSIMISTIC, ""))
         }
         assert len(rows) == 2 * 3 * 4
         (path,) = draw_figures(tmp_path, tmp_path)
@@ -318,30 +327,3 @@ class TestAblations:
         table = tables(tmp_path)["ablations"]
         assert [row[0] for row in table.rows] == ["mdpfn-1", "AdamW", "without maze", "certainty equivalence"]
         assert table.rows[2] == ["without maze", "0.250", "0.250", "0.250 (0.500)", "0.125"]
-
-
-class TestExploration:
-    def test_every_way_is_measured(self, tmp_path: Path) -> None:
-        planner = replace(PLANNER, load=load_certain_of_nothing, levels=LEVELS)  # type: ignore[arg-type]
-        path = tmp_path / "exploration.csv"
-        exploration.run(
-            LeaderboardProtocol(episodes=2, seeds=1), planner, path, command="", workers=1, environments=("loop",)
-        )
-        table = tables(tmp_path)["exploration"]
-        assert len(table.rows) == len(exploration.methods(planner)) == len({row[0] for row in table.rows}) == 6
-        assert {row["environment"] for row in read(path)} == {"loop"}
-
-    def test_without_quantiles_nothing_explores_by_them(self) -> None:
-        assert [m.name for m in exploration.methods(PLANNER)] == [
-            "directed", "directed, exploiting by the certain plan", "curious, one table per episode",
-            "softmax of the policy",
-        ]  # fmt: skip
-
-    def test_the_certain_plan(self) -> None:
-        """In state 0 one action was tried, which loses; in state 1 both, and in state 2 nothing."""
-        data = Statistics.from_transitions([0, 1, 1], [0, 0, 1], [-1.0, 1.0, 0.5], [1, 1, 1], n_states=3, n_actions=2)
-        [output] = exploration.load_certain(None)(data.table(), ProblemInfo.of(0.9))
-        assert output.policy_logits[0].argmax() == 0
-        assert np.isneginf(output.policy_logits[0, 1])
-        np.testing.assert_allclose(output.policy_logits[1], [10, 0.5 + 9])
-        assert np.ptp(output.policy_logits[2]) == 0

@@ -16,7 +16,6 @@ from safetensors.torch import load_file
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import PolicyNetwork
-from mdpfn.storage import read_bundle
 from mdpfn.training.batches import shared_rng, step_rng, validate, validation_examples
 from mdpfn.training.config import CONFIGS, TrainingConfig
 from mdpfn.training.loop import Trainer, train
@@ -28,7 +27,17 @@ from mdpfn.training.optimization import (
     restore_optimizers,
 )
 from mdpfn.weights import load_model
-from tests.runs import ENVIRONMENT, SMALL, TRAIN, final_state, identical, metrics_of, train_together, write_config
+from tests.runs import (
+    ENVIRONMENT,
+    SMALL,
+    TRAIN,
+    final_state,
+    identical,
+    metrics_of,
+    model_of,
+    train_together,
+    write_config,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -67,11 +76,11 @@ class TestResuming:
             run = tmp_path / f"stopped-{step}"
             stop_after(step)
             assert train(config, run).step == step
-            assert not (run / "model").exists()
+            assert not (run / "model.safetensors").exists()
             assert train(config, run, resume="auto").step == config.steps
             assert identical(final_state(run), final_state(tmp_path / "whole"))
             assert metrics_of(run) == metrics_of(tmp_path / "whole")
-            assert identical(read_bundle(run / "model")[0], read_bundle(tmp_path / "whole" / "model")[0])
+            assert identical(model_of(run), model_of(tmp_path / "whole"))
 
     def test_the_whole_state_is_kept(self, tmp_path):
         train(replace(SMALL, optimizer="muon"), tmp_path)
@@ -90,10 +99,17 @@ class TestResuming:
     def test_a_finished_run_only_writes_its_model_again(self, tmp_path):
         train(SMALL, tmp_path)
         before = metrics_of(tmp_path)
-        (tmp_path / "model" / "description.json").unlink()
+        (tmp_path / "model.safetensors").unlink()
         train(SMALL, tmp_path, resume="auto")
         assert metrics_of(tmp_path) == before
-        assert load_model(tmp_path / "model").card["training"]["steps"] == SMALL.steps
+        assert load_model(tmp_path / "model.safetensors").card["training"]["steps"] == SMALL.steps
+
+    def test_snapshots_are_models_on_the_way(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("mdpfn.training.loop.FIRST_SNAPSHOT", 2)
+        train(SMALL, tmp_path)
+        snapshots = sorted((tmp_path / "snapshots").iterdir())
+        assert [path.name for path in snapshots] == ["step-000000002.safetensors", "step-000000004.safetensors"]
+        assert [load_model(path).card["training"]["steps"] for path in snapshots] == [2, 4]
 
     def test_more_steps_can_be_added(self, tmp_path):
         train(SMALL, tmp_path)
@@ -108,8 +124,8 @@ class TestResuming:
 
     def test_a_run_can_start_from_a_model(self, tmp_path):
         train(SMALL, tmp_path / "first")
-        config = replace(SMALL, start_from=str(tmp_path / "first" / "model"))
-        model = load_model(tmp_path / "first" / "model").network.state_dict()
+        config = replace(SMALL, start_from=str(tmp_path / "first" / "model.safetensors"))
+        model = load_model(tmp_path / "first" / "model.safetensors").network.state_dict()
         assert identical(dict(Trainer(config, tmp_path / "second").network.state_dict()), dict(model))
         with pytest.raises(MdpfnError, match="start_from"):
             Trainer(replace(config, network=replace(SMALL.network, width=16)), tmp_path / "third")
@@ -259,7 +275,7 @@ def test_two_processes_train_one_network(tmp_path):
         assert identical(*weights)
     assert identical(final_state(tmp_path / "stopped"), final_state(tmp_path / "whole"))
     assert metrics_of(tmp_path / "stopped") == metrics_of(tmp_path / "whole")
-    assert load_model(tmp_path / "whole" / "model").card["training"]["processes"] == 2
+    assert load_model(tmp_path / "whole" / "model.safetensors").card["training"]["processes"] == 2
 
 
 @pytest.mark.slow
@@ -270,7 +286,7 @@ def test_command_line(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "model written" in done.stdout
     assert "5/5" in done.stdout
-    model = load_model(run / "model")
+    model = load_model(run / "model.safetensors")
     assert model.card["training"]["steps"] == 5
     assert model.card["training"]["mdps"] == 5 * CONFIGS["tiny"].batch_size
     assert [m["step"] for m in metrics_of(run) if "loss" in m] == [1, 2, 3, 4, 5]
@@ -283,4 +299,4 @@ def test_command_line(tmp_path):
 
     longer = subprocess.run([*command, "6", "--resume", "auto"], env=ENVIRONMENT, capture_output=True)
     assert longer.returncode == 0
-    assert load_model(run / "model").card["training"]["steps"] == 6
+    assert load_model(run / "model.safetensors").card["training"]["steps"] == 6

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack, get_args
 
-import gymnasium
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.checks import whole_number
+from mdpfn.checks import checked_action_mask, whole_number
 from mdpfn.coverage import Coverage
 from mdpfn.data.reader import DatasetReader
 from mdpfn.data.sources import open_source
@@ -25,7 +23,7 @@ from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
 from mdpfn.online.options import OptionFields, Options
 from mdpfn.online.problem import OnEpisode, Problem, agent_rng
-from mdpfn.online.worlds import spaces_of
+from mdpfn.online.worlds import made_env, spaces_of
 from mdpfn.persistence import read_agent, write_agent
 from mdpfn.plan import Plan, check_level
 from mdpfn.planners.problem_info import RewardRange
@@ -43,7 +41,7 @@ class Agent:
     logged data. Then `predict` or `plan`. Each of the three starts afresh.
 
     `depth` is how many propagation steps a plan takes, by default as many as in training. `exploration` says how it
-    looks around: "directed" goes where something unseen is near, "softmax" draws actions from softmax(logits / τ)
+    looks around: "directed" pays for information what it is worth, "softmax" draws actions from softmax(logits / τ)
     with τ = `acting_temperature`, as in the paper (B.2). The default is what the weights were made for.
     """
 
@@ -75,33 +73,48 @@ class Agent:
         return cls(load_model(weights), **options)
 
     def reset(
-        self, observation_space: Any, action_space: Any, *, seed: int | None = None, **options: Unpack[OptionFields]
+        self,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        budget: int | None = None,
+        seed: int | None = None,
+        **options: Unpack[OptionFields],
     ) -> Agent:
         """Forget everything and face a new problem.
 
         Spaces are finite Gymnasium spaces. A number n stands for Discrete(n), a list for the names in it, and
         None for observations that are only known to be hashable: these are numbered as they appear.
+        `budget` is how many episodes there will be; where nobody knows, as many again as there were so far count.
         `seed` makes the agent's choices repeatable. The options are:
 
         - `discount`: how much a reward is worth one step later, 0.95 by default;
         - `reward_range`: the smallest and largest reward there can be; without it, rewards count relative to the
           largest one observed;
         - `replan_every`: plan also after that many steps, not only when an episode starts or something was new;
-        - `risk`: choose by this quantile of Q* among actions that are hardly told apart.
+        - `risk`: choose by this quantile of Q* among actions that are hardly told apart;
+        - `objective`: "return" if what is earned while learning counts, "policy" if only the final policy does;
+        - `explore`: False to exploit what is known, and nothing else.
         """
         checked = self._options(options)
+        if budget is not None:
+            whole_number("budget", budget, low=1)
         largest = self.limits.states, self.limits.actions
         encoding = SpaceEncoding.of(observation_space, action_space, largest=largest)
         if encoding.actions.n == 0:
             limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
             raise MdpfnError("the action space", action_space, limit, "give a smaller space")
-        self._enter(encoding, Statistics(max(encoding.states.n, 1), encoding.actions.n), checked, seed)
+        problem = self._enter(encoding, Statistics(max(encoding.states.n, 1), encoding.actions.n), checked, seed)
+        problem.learner.clock.budget = budget
         return self
 
-    def act(self, observation: Any) -> Any:
-        """The action to take now, exploring. Plans by itself when an episode has ended."""
+    def act(self, observation: Any, *, action_mask: Any = None) -> Any:
+        """The action to take now, exploring; only one that the mask allows, if there is one.
+
+        Plans by itself when an episode has ended or something was new.
+        """
         problem = self.problem
-        return problem.encoding.actions.decode(problem.act(problem.state_id(observation)))
+        return problem.encoding.actions.decode(problem.act(problem.state_id(observation, action_mask)))
 
     def observe(
         self,
@@ -112,15 +125,16 @@ class Agent:
         *,
         terminated: bool,
         truncated: bool = False,
+        action_mask: Any = None,
     ) -> None:
         """Learn from one transition.
 
         `terminated` says that nothing can be earned after `next_observation`, `truncated` that the episode was
-        broken off there, which says nothing about the state.
+        broken off there, which says nothing about the state. `action_mask` says which actions exist after it.
         """
         problem = self.problem
         action_id = problem.encoding.actions.encode(action)
-        state, next_state = problem.state_id(observation), problem.state_id(next_observation)
+        state, next_state = problem.state_id(observation), problem.state_id(next_observation, action_mask)
         problem.record(Transition(state, action_id, reward, next_state, terminated, truncated))
 
     def solve(
@@ -155,7 +169,7 @@ class Agent:
         else:
             self.reset(*spaces, seed=seed, **options)
         problem = self.problem
-        problem.learner.new_episode()
+        problem.learner.begin(episodes)
         try:
             problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
         except BaseException:
@@ -181,7 +195,7 @@ class Agent:
         """Returns of the final policy, in states of which it never heard as well."""
         plan = self.plan()
         return evaluate(
-            lambda state: self._greedy_action(plan, state),
+            plan.action,
             env,
             self.problem.encoding,
             episodes,
@@ -221,32 +235,34 @@ class Agent:
         return self
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        *,
+        action_mask: Any = None,
     ) -> tuple[Any, Any]:
         """(action, state) for one observation, or actions for a batch of them, as in Stable-Baselines3.
 
         The best action by everything observed so far, or with `deterministic=False` one drawn from the policy.
         `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
+        `action_mask` says which actions exist, if not all that the agent knows do: one mask, or one per observation.
         """
         problem, plan = self.problem, self.plan()
         states, actions = problem.encoding.states, problem.encoding.actions
 
-        def action_of(one: Any) -> Any:
-            number = states.find(one)
-            if deterministic or number >= len(plan.greedy):
-                return actions.decode(self._greedy_action(plan, number))
-            return actions.decode(int(problem.learner.rng.choice(actions.n, p=plan.policy[number])))
+        rng = None if deterministic else problem.learner.rng
+
+        def action_of(one: Any, given: Any) -> Any:
+            mask = None if given is None else np.array(checked_action_mask(given, actions.n))
+            return actions.decode(plan.action(states.find(one), mask, rng))
 
         if not states.is_batch(observation):
-            return action_of(observation), state
-        return actions.batch([action_of(one) for one in states.unbatch(observation)]), state
-
-    def _greedy_action(self, plan: Plan, state: int) -> int:
-        """The best action of a state; one that never appeared is like any other of which nothing is known."""
-        if state < len(plan.greedy):
-            return int(plan.greedy[state])
-        alike = [] if plan.unknown is None else np.flatnonzero(plan.unknown).tolist()
-        return int(plan.greedy[alike[0]]) if alike else 0
+            return action_of(observation, action_mask), state
+        single = states.unbatch(observation)
+        masks = [action_mask] * len(single) if np.ndim(action_mask) < 2 else list(action_mask)
+        return actions.batch(list(map(action_of, single, masks))), state
 
     def plan(
         self,
@@ -378,6 +394,8 @@ class Agent:
             exploration=self.exploration,
             acting_temperature=self.acting_temperature,
             replan_every=options.replan_every,
+            objective=options.objective,
+            explore=options.explore,
         )
 
     @property
@@ -387,16 +405,3 @@ class Agent:
             limit = "it knows no problem yet"
             raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
         return self._problem
-
-
-def made_env(env: Any) -> Any:
-    """An environment, made by its id if that is what it is."""
-    if not isinstance(env, str):
-        return env
-    if env.startswith("mdpfn/"):
-        importlib.import_module("mdpfn.bench.environments")  # registers the environments of this package
-    try:
-        return gymnasium.make(env)
-    except Exception as error:
-        limit = f"Gymnasium could not make it ({error})"
-        raise MdpfnError("env", repr(env), limit, "check its id, or install what it needs") from None

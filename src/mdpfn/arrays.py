@@ -1,15 +1,49 @@
-"""Names for the array types that appear in signatures."""
+"""Names for the array types that appear in signatures, and two helpers for ragged arrays.
+
+Four index spaces run through the library. Types with a shape say which one an array belongs to:
+
+- *mdps*: the MDPs of a batch (B of them);
+- *visited*: the visited pairs of all of them;
+- *observed*: the observed transitions (pair, successor), one pair after the other;
+- *tokens*: the states that have a token, then one per MDP for all its others.
+
+Tests check the shapes (`tests/conftest.py`); at use they are names only, and cost nothing.
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import sys
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING or "jaxtyping" in sys.modules:
+    from jaxtyping import Bool, Float64, Int64
+else:
+
+    class _Shaped:
+        def __class_getitem__(cls, item: tuple[Any, str]) -> Any:
+            return item[0]
+
+    Bool = Float64 = Int64 = _Shaped
+
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+
+MDPInts: TypeAlias = Int64[Ints, " mdps"]
+MDPFloats: TypeAlias = Float64[Floats, " mdps"]
+PairInts: TypeAlias = Int64[Ints, " visited"]
+PairFloats: TypeAlias = Float64[Floats, " visited"]
+TransitionInts: TypeAlias = Int64[Ints, " observed"]
+TransitionFloats: TypeAlias = Float64[Floats, " observed"]
+ForbiddenInts: TypeAlias = Int64[Ints, " forbidden"]
+TokenInts: TypeAlias = Int64[Ints, " tokens"]
+PlannerMDPFloats: TypeAlias = Float64[Floats, "mdps planners"]
+PlannerPairFloats: TypeAlias = Float64[Floats, "visited planners"]
+PlannerTokenFloats: TypeAlias = Float64[Floats, "tokens planners"]
+PlannerBools: TypeAlias = Bool[Bools, " planners"]
 
 
 def offsets_of(lengths: Ints) -> Ints:

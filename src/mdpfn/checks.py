@@ -63,6 +63,18 @@ def checked_mask(field: str, values: ArrayLike, n: int) -> Bools:
     return mask
 
 
+def checked_action_mask(values: ArrayLike, n_actions: int) -> tuple[bool, ...]:
+    """A truth value for each action, at least one of them true."""
+    array = _array("action_mask", values)
+    if array.shape != (n_actions,):
+        limit = f"there are {n_actions} actions, so the shape must be ({n_actions},)"
+        raise MdpfnError("action_mask", f"of shape {array.shape}", limit, "give one truth value per action")
+    mask = checked_flags("action_mask", array)
+    if not mask.any():
+        raise MdpfnError("action_mask", "all false", "at least one action must be allowed", "end the episode instead")
+    return tuple(mask.tolist())
+
+
 def whole_number(field: str, value: object, low: int) -> int:
     """The value as an integer of at least `low`."""
     if not isinstance(value, Integral) or int(value) < low:

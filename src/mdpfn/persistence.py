@@ -15,6 +15,7 @@ from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics
 from mdpfn.evidence.store import statistics_from_arrays, statistics_to_arrays
 from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.earning import Carried
 from mdpfn.online.history import History, UnderWay
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.options import Options
@@ -28,7 +29,7 @@ from mdpfn.weights import Model, build_model, load_model, shipped_models, weight
 from mdpfn.weights.limits import Limits
 
 FORMATS = (1, 2)  # 1: without discounted returns, and with another way to keep the time
-WEIGHTS, STATISTICS, POLICY = "weights.", "statistics.", "acting_policy"
+WEIGHTS, STATISTICS, EXPLORER, POLICY = "weights.", "statistics.", "explorer.", "acting_policy"
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -48,6 +49,8 @@ def write_agent(
     if problem is not None:
         observed = statistics_to_arrays(problem.learner.evidence)
         arrays |= {STATISTICS + name: array for name, array in observed.items()}
+        if problem.learner.explorer is not None:
+            arrays |= {EXPLORER + name: array for name, array in problem.learner.explorer.carried.arrays().items()}
         if problem.learner.acting_policy is not None:
             arrays[POLICY] = problem.learner.acting_policy
         description["context"] = _problem_to_json(problem)
@@ -98,6 +101,9 @@ class SavedProblem:
         learner = problem.learner
         learner.rng.bit_generator.state = self.saved["rng"]
         learner.clock = _clock(self.saved)
+        carried = _named(EXPLORER, self.arrays)
+        if learner.explorer is not None and carried:
+            learner.explorer.carried = Carried(**{name: array.copy() for name, array in carried.items()})
         if POLICY in self.arrays:
             learner.acting_policy = self.arrays[POLICY].copy()
         problem.starts_known, problem.columns = self.saved["starts_known"], self.saved["columns"]
@@ -110,7 +116,7 @@ def _clock(saved: Mapping[str, Any]) -> Clock:
         return Clock(**saved["clock"])
     explorer = saved.get("explorer") or {"episode": len(saved["history"]["returns"]), "news": 0}
     step = sum(length for _, (_, length) in saved["history"]["under_way"])
-    return Clock(explorer["episode"], step, saved["steps_since_plan"], bool(explorer["news"]))
+    return Clock(explorer["episode"], None, step, saved["steps_since_plan"], bool(explorer["news"]))
 
 
 def _history(saved: Mapping[str, Any], discount: float) -> History:

@@ -11,7 +11,7 @@ import numpy as np
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
-from mdpfn.exploration.directed import DirectedExplorer
+from mdpfn.exploration.held import held_policy
 from mdpfn.planners.policies import best_actions, greedy_actions, softmax
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.spaces.codec import Codec
@@ -51,6 +51,21 @@ class Plan:
         q = np.where(plausible, self.q_at(self.risk), -np.inf)
         return best_actions(np.where(q == q.max(axis=1, keepdims=True), self.policy_logits, -np.inf))
 
+    def action(self, state: int, mask: Bools | None = None, rng: np.random.Generator | None = None) -> int:
+        """The best action of a state, of those that a mask (A,) allows; with `rng`, one drawn from the policy.
+
+        A state that never appeared is like any other of which nothing is known.
+        """
+        row = state
+        if state >= len(self.greedy):
+            alike = [] if self.unknown is None else np.flatnonzero(self.unknown).tolist()
+            row = alike[0] if alike else 0
+        logits = self.policy_logits[row] if mask is None else np.where(mask, self.policy_logits[row], -np.inf)
+        if rng is not None:
+            return int(rng.choice(len(logits), p=softmax(logits[None])[0]))
+        best = int(self.greedy[row])
+        return best if mask is None or mask[best] else int(logits.argmax())
+
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""
         levels = self.quantile_levels
@@ -66,7 +81,7 @@ class Plan:
     def exploration(self) -> Floats:
         """(S, A) a policy to gather more data by, if `act` and `observe` cannot be used: it leads to the unseen."""
         assert self.planned_from is not None
-        return DirectedExplorer().held_policy(*self.planned_from)
+        return held_policy(*self.planned_from)
 
     @cached_property
     def states(self) -> list[Any]:

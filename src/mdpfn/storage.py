@@ -50,7 +50,7 @@ def write_file(path: Path, data: bytes) -> None:
             raise MdpfnError("the path", repr(str(path)), limit, "choose the name of a file")
         place.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers_of(place)
-        scratch = place.with_name(f".{place.name[:200]}.{os.getpid()}-{next(_number)}{UNFINISHED}")
+        scratch = place.with_name(f".{_shortened(place.name)}.{os.getpid()}-{next(_number)}{UNFINISHED}")
         try:
             with scratch.open("xb") as file:
                 file.write(data)
@@ -60,6 +60,8 @@ def write_file(path: Path, data: bytes) -> None:
         finally:
             scratch.unlink(missing_ok=True)
         sync(place.parent)
+    except MdpfnError:  # which is a ValueError, and says more
+        raise
     except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
         raise cannot_write(path, error) from error
 
@@ -67,13 +69,15 @@ def write_file(path: Path, data: bytes) -> None:
 def read_bundle(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays and description of a bundle whose checksums hold."""
     try:
-        if path.is_dir():
+        if os.path.isdir(path):  # Path.is_dir raises what cannot be a path
             return _read_directory(path)
         data = read_regular_file(path)
         text, seal = _metadata(data)
         arrays, description = load(data), json.loads(text)
         if seal != _sha256(text.encode()) or description["sha256"] != _sha256(save(arrays)):
             raise _damaged(path, "its checksums do not hold")
+    except MdpfnError:  # which is a ValueError, and says more
+        raise
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
         raise _damaged(path, f"it must hold arrays and their description ({type(error).__name__})") from None
     return arrays, description
@@ -129,7 +133,7 @@ def _metadata(data: bytes) -> tuple[str, str]:
 
 
 def _read_directory(directory: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """A bundle of version 0.5 and before: a directory with arrays, description and its checksum."""
+    """A bundle of version 0.1: a directory with arrays, description and its checksum."""
     data, text, seal = (read_regular_file(directory / name) for name in OLD_FILES)
     description = json.loads(text)
     if seal.split()[:1] != [_sha256(text).encode()] or description["sha256"] != _sha256(data):
@@ -139,10 +143,15 @@ def _read_directory(directory: Path) -> tuple[dict[str, NDArray[Any]], dict[str,
 
 def _remove_leftovers_of(place: Path) -> None:
     """Delete what processes left behind that died while they wrote to this place."""
-    for scratch in place.parent.glob(f".{_escaped(place.name[:200])}.*{UNFINISHED}"):
+    for scratch in place.parent.glob(f".{_escaped(_shortened(place.name))}.*{UNFINISHED}"):
         writer = scratch.name.removesuffix(UNFINISHED).rpartition(".")[2].partition("-")[0]
         if writer.isdecimal() and not _is_alive(int(writer)):
             scratch.unlink(missing_ok=True)
+
+
+def _shortened(name: str) -> str:
+    """So much of a name that something can be added to it: names are limited in bytes, not in letters."""
+    return os.fsencode(name)[:200].decode(errors="ignore")
 
 
 def _escaped(name: str) -> str:

@@ -25,7 +25,7 @@ class CertaintyEquivalence(ModelBasedLearner):
     def act(self, state: int) -> int:
         """The action of this episode's policy, or with probability ε any."""
         if self.rng.random() < self.epsilon:
-            return int(self.rng.integers(self.evidence.n_actions))
+            return self.any_action(state)
         return super().act(state)
 
     def choose_actions(self) -> Ints:

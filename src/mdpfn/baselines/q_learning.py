@@ -38,9 +38,14 @@ class QLearning(Learner):
     def act(self, state: int) -> int:
         """The first best action, or with probability ε any."""
         if self.rng.random() < self.epsilon:
-            return int(self.rng.integers(self.evidence.n_actions))
-        values = self.q[state]
+            return self.any_action(state)
+        values = self._allowed_values(state)
         return values.index(max(values))
+
+    def _allowed_values(self, state: int) -> list[float]:
+        """Q of the actions of a state, −∞ for those that do not exist there."""
+        values, mask = self.q[state], self.evidence.mask(state)
+        return values if mask is None else [q if may else -np.inf for q, may in zip(values, mask, strict=True)]
 
     def observe(self, transition: Transition) -> Novelty:
         """Move Q(s, a) towards what this transition promises."""
@@ -54,13 +59,14 @@ class QLearning(Learner):
     def learn(self, transition: Transition, n_visits: float) -> None:
         """The update of Q."""
         state, action, reward, next_state, terminated, _ = transition
-        target = reward if terminated else reward + self.discount * max(self.q[next_state])
+        target = reward if terminated else reward + self.discount * max(self._allowed_values(next_state))
         values = self.q[state]
         values[action] += self.learning_rate * (target - values[action])
 
     def plan(self) -> Floats:
         """(S, A) the greedy policy."""
-        return one_hot(best_actions(np.array(self.q)), self.evidence.n_actions)
+        q = np.array([self._allowed_values(state) for state in range(self.evidence.n_states)])
+        return one_hot(best_actions(q), self.evidence.n_actions)
 
     def _follow_scale(self, transition: Transition, novelty: Novelty) -> None:
         """Keep the start value in the units of the rewards.
@@ -99,6 +105,6 @@ class UCBH(QLearning):
         state, action, reward, next_state, terminated, _ = transition
         horizon, n_pairs = 1 / (1 - self.discount), self.evidence.n_states * self.evidence.n_actions
         bonus = self.bonus * self.reward_scale * sqrt(horizon * log(n_pairs * n_visits + 1) / n_visits)
-        future = 0.0 if terminated else self.discount * min(self.v_max, max(self.q[next_state]))
+        future = 0.0 if terminated else self.discount * min(self.v_max, max(self._allowed_values(next_state)))
         values = self.q[state]
         values[action] += (horizon + 1) / (horizon + n_visits) * (reward + future + bonus - values[action])

@@ -13,7 +13,7 @@ class Uniform(Learner):
 
     def act(self, state: int) -> int:
         """Any action."""
-        return int(self.rng.integers(self.evidence.n_actions))
+        return self.any_action(state)
 
     def plan(self) -> Floats:
         """(S, A) equal probabilities."""

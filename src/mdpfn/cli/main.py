@@ -126,9 +126,10 @@ def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
         else:
             from rich.console import Console
 
-            from mdpfn.bench.figures import leaderboard_in
+            from mdpfn.bench.figures import tables_in
 
-            Console().print(leaderboard_in(out).rich())
+            for table in tables_in(out):
+                Console().print(table.rich())
 
     return command
 

@@ -43,11 +43,11 @@ def solve(
 
     import numpy as np
 
-    from mdpfn.agent import Agent, made_env
+    from mdpfn.agent import Agent
     from mdpfn.checks import whole_number
     from mdpfn.cli.comparison import check_names, final_return, prepared
     from mdpfn.cli.live import LiveTable
-    from mdpfn.online.worlds import spaces_of
+    from mdpfn.online.worlds import made_env, spaces_of
     from mdpfn.result import plot_returns, write_json
     from mdpfn.spaces.discretize import Discretize
     from mdpfn.weights import DEFAULT_WEIGHTS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Ints, offsets_of
+from mdpfn.arrays import Bools, Ints, MDPInts, PairInts, TokenInts, TransitionInts, offsets_of
 from mdpfn.evidence.table import PairTable
 
 
@@ -19,11 +19,11 @@ class Layout:
 
     active: Ints  # (active,) id of each active state, within its MDP
     active_mdp: Ints  # (active,)
-    state_mdp: Ints  # (states,) MDP of each state token
-    visited_state: Ints  # (visited,) state token of each visited pair
-    successor: Ints  # (observed,) state token of each observed successor
-    n_unvisited_actions: Ints  # (states,) actions of a state token that were never taken
-    n_unvisited_states: Ints  # (B,) states that the unvisited token stands for
+    state_mdp: TokenInts  # MDP of each state token
+    visited_state: PairInts  # state token of each visited pair
+    successor: TransitionInts  # state token of each observed successor
+    n_unvisited_actions: TokenInts  # actions of a state token that were never taken, and may be
+    n_unvisited_states: MDPInts  # states that the unvisited token stands for
 
     @classmethod
     def of(cls, z: PairTable) -> Layout:
@@ -34,6 +34,9 @@ class Layout:
         active_mdp = np.asarray(np.searchsorted(state_start, active, side="right") - 1)
         state_mdp = np.concatenate([active_mdp, np.arange(n_mdps)])
         successor = _token(state_start[z.pair_mdp[z.transition_row]] + z.successor, active)
+        masked = _token(state_start[z.forbidden_mdp] + z.forbidden // z.n_actions[z.forbidden_mdp], active)
+        forbidden = np.bincount(masked[masked >= 0], minlength=len(state_mdp))
+        n_tried = np.bincount(visited_state, minlength=len(state_mdp))
         is_unvisited = successor < 0
         successor[is_unvisited] = len(active) + z.pair_mdp[z.transition_row[is_unvisited]]
         return cls(
@@ -42,7 +45,7 @@ class Layout:
             state_mdp=state_mdp,
             visited_state=visited_state,
             successor=successor,
-            n_unvisited_actions=z.n_actions[state_mdp] - np.bincount(visited_state, minlength=len(state_mdp)),
+            n_unvisited_actions=z.n_actions[state_mdp] - n_tried - forbidden,
             n_unvisited_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
         )
 

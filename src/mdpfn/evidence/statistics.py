@@ -42,12 +42,23 @@ class Statistics:
         self._reward_square_sum: dict[int, float] = {}
         self._successors: dict[int, dict[int, float]] = {}
         self._terminated: dict[int, dict[int, float]] = {}  # the same, of transitions that ended their episode
+        self._allowed: dict[int, tuple[bool, ...]] = {}  # actions of states that have a mask
         self._table: PairTable | None = None
+
+    def allow(self, state: int, actions: tuple[bool, ...]) -> None:
+        """Take note that only these of its actions exist in a state: a truth value for each."""
+        if self._allowed.get(state) != actions:
+            self._allowed[state] = actions
+            self._table = None
+
+    def mask(self, state: int) -> tuple[bool, ...] | None:
+        """Which actions exist in a state; None where all do, as far as is known."""
+        return self._allowed.get(state)
 
     def add(self, transition: Transition) -> Novelty:
         """Record one transition and say what was new about it."""
         state, action, next_state = self._checked_ids(transition)
-        reward = _checked_reward(transition.reward)
+        reward, before = _checked_reward(transition.reward), self.reward_scale
         pair = state * self.n_actions + action
         successors = self._successors.setdefault(pair, {})
         count = successors.get(next_state, 0.0)
@@ -56,7 +67,6 @@ class Statistics:
         self._n_visits[pair] = n_visits
         self._reward_sum[pair] = self._reward_sum.get(pair, 0.0) + reward
         self._reward_square_sum[pair] = self._reward_square_sum.get(pair, 0.0) + reward * reward
-        before = self.reward_scale
         self._note_reward(reward, reward)
         if transition.terminated:
             ended = self._terminated.setdefault(pair, {})
@@ -157,6 +167,7 @@ class Statistics:
             raise MdpfnError("n_actions", other.n_actions, f"it must be {self.n_actions}", "merge equal action sets")
         result = self.resized(max(self.n_states, other.n_states), self.n_actions)
         result._add_table(other.table(), other.terminal, other.reward_min, other.reward_max)
+        result._allowed |= other._allowed
         return result
 
     def resized(self, n_states: int, n_actions: int) -> Statistics:
@@ -167,6 +178,8 @@ class Statistics:
         result = Statistics(n_states, n_actions)
         z = self.table()
         renumbered = replace(z, pair=z.state * n_actions + z.action)
+        more = (True,) * (n_actions - self.n_actions)
+        result._allowed = {state: actions + more for state, actions in self._allowed.items()}
         result._add_table(renumbered, self.terminal, self.reward_min, self.reward_max)
         return result
 
@@ -174,21 +187,24 @@ class Statistics:
     def from_table(cls, z: PairTable, terminal: Iterable[int], reward_min: float, reward_max: float) -> Statistics:
         """Statistics from the arrays of `table`, with what these do not hold."""
         result = cls(int(z.n_states[0]), int(z.n_actions[0]))
+        for state in np.unique(z.forbidden // result.n_actions).tolist():
+            pairs = state * result.n_actions + np.arange(result.n_actions)
+            result.allow(state, tuple((~np.isin(pairs, z.forbidden)).tolist()))
         result._add_table(z, terminal, reward_min, reward_max)
         return result
 
-    def save(self, directory: str | Path) -> None:
-        """Write them to a directory, for `load` to read."""
-        from mdpfn.evidence.store import save_statistics  # late: it imports torch
+    def save(self, path: str | Path) -> None:
+        """Write them to a file, for `load` to read."""
+        from mdpfn.evidence.store import save_statistics  # late: it imports this module
 
-        save_statistics(self, Path(directory))
+        save_statistics(self, Path(path))
 
     @classmethod
-    def load(cls, directory: str | Path) -> Statistics:
-        """The statistics that `save` wrote to this directory."""
+    def load(cls, path: str | Path) -> Statistics:
+        """The statistics that `save` wrote to this file."""
         from mdpfn.evidence.store import load_statistics
 
-        return load_statistics(Path(directory))
+        return load_statistics(Path(path))
 
     @property
     def reward_scale(self) -> float:
@@ -215,7 +231,8 @@ class Statistics:
     def table(self) -> PairTable:
         """The same as flat arrays: a batch of one."""
         if self._table is None:
-            order = sorted(self._successors)
+            forbidden = self._forbidden()
+            order = sorted(self._successors.keys() - set(forbidden))
             rows = [self._successors[p] for p in order]
             n_successors = np.array([len(row) for row in rows], dtype=np.int64)
             total = int(n_successors.sum())
@@ -239,8 +256,19 @@ class Statistics:
                 transition_count=np.fromiter(chain.from_iterable(row.values() for row in rows), np.float64, total),
                 n_terminated=self._terminated_counts(pairs, successor, n_successors),
                 reward_scale=np.array([self.reward_scale]),
+                forbidden_mdp=np.zeros(len(forbidden), dtype=np.int64),
+                forbidden=np.array(forbidden, dtype=np.int64),
             )
         return self._table
+
+    def _forbidden(self) -> list[int]:
+        """The pairs that masks do not allow, sorted."""
+        return [
+            state * self.n_actions + action
+            for state, actions in sorted(self._allowed.items())
+            for action, allowed in enumerate(actions)
+            if not allowed
+        ]
 
     def dense_counts(self) -> tuple[Floats, Floats]:
         """N(s, a, s') (S, A, S) and Σ r (S, A)."""
@@ -316,6 +344,8 @@ class Statistics:
 
 def _checked_reward(reward: Any) -> float:
     """The reward as a plain float: sums must not be of whatever type it was."""
+    if isinstance(reward, np.floating):  # the limit is beyond some of its types, and would become infinite
+        reward = float(reward)
     if not (isinstance(reward, Real) and -LARGEST_REWARD <= reward <= LARGEST_REWARD):  # type: ignore[operator]
         limit = f"it must be a finite number, at most {LARGEST_REWARD:g} in size"
         raise MdpfnError("reward", repr(reward), limit, "drop, repair or rescale it")

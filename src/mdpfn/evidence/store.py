@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import Statistics
+from mdpfn.evidence.statistics import LARGEST_REWARD, Statistics
 from mdpfn.evidence.table import PairTable
 from mdpfn.storage import read_bundle, write_bundle
 
-FORMATS = (1, 2)  # 1: without sums of squares and durations
+FORMATS = (1, 2)  # 1: without sums of squares, durations and masks
 TERMINAL = "terminal"
 
 
@@ -45,32 +45,46 @@ def statistics_to_arrays(statistics: Statistics) -> dict[str, NDArray[Any]]:
 def statistics_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Statistics:
     """The statistics that `statistics_to_arrays` took apart."""
     try:
-        held: dict[str, Any] = {"reward_square_sum": arrays["reward_sum"] ** 2 / arrays["n_visits"]} | dict(arrays)
+        held: dict[str, Any] = dict(arrays)
+        if "reward_square_sum" not in held:
+            with np.errstate(all="ignore"):  # what is not finite is refused below
+                held["reward_square_sum"] = held["reward_sum"] ** 2 / held["n_visits"]
         held = {"duration": np.ones(len(held["pair"]))} | held
+        none: Any = np.zeros(0, dtype=np.int64)
+        held = {"forbidden": none, "forbidden_mdp": none} | held
         table = PairTable(**{field.name: held[field.name] for field in fields(PairTable)})
-        _check(table)
+        _check(table, held[TERMINAL], held["reward_range"])
         return Statistics.from_table(table, held[TERMINAL].tolist(), *held["reward_range"].tolist())
     except (KeyError, TypeError, ValueError, IndexError) as error:
         limit = f"its arrays must be those of a table of pairs ({type(error).__name__}: {error})"
         raise MdpfnError("the statistics", "not whole", limit, "use another copy") from None
 
 
-def _check(z: PairTable) -> None:
+def _check(z: PairTable, terminal: NDArray[Any], reward_range: NDArray[Any]) -> None:
     """Refuse arrays that do not fit together: ids out of range, lengths that differ, counts that are none."""
-    ints = ("n_states", "n_actions", "pair_mdp", "pair", "n_successors", "successor")
-    if any(getattr(z, name).dtype.kind not in "iu" for name in ints):
-        raise ValueError("ids are integers")
+    arrays = {field.name: getattr(z, field.name) for field in fields(PairTable)} | {TERMINAL: terminal}
+    ints = ("n_states", "n_actions", "pair_mdp", "pair", "n_successors", "successor", "forbidden", TERMINAL)
+    if any(array.ndim != 1 for array in arrays.values()) or any(arrays[name].dtype.kind not in "iu" for name in ints):
+        raise ValueError("ids are integers, one after the other")
     (n_states,), (n_actions,) = z.n_states.tolist(), z.n_actions.tolist()
     of_pairs = {len(getattr(z, n)) for n in ("pair_mdp", "pair", "n_visits", "reward_sum", "reward_square_sum",
                                              "duration", "n_successors")}  # fmt: skip
     of_outcomes = {len(z.successor), len(z.transition_count), len(z.n_terminated), int(z.n_successors.sum())}
     if len(of_pairs) != 1 or len(of_outcomes) != 1:
         raise ValueError("lengths differ")
-    if (z.pair < 0).any() or (z.pair >= n_states * n_actions).any() or (np.diff(z.pair) <= 0).any():
-        raise ValueError("pairs out of range")
-    if (z.successor < 0).any() or (z.successor >= n_states).any() or (z.n_successors < 1).any():
-        raise ValueError("states out of range")
-    if not (np.isfinite(z.transition_count).all() and (z.transition_count > 0).all() and (z.n_terminated >= 0).all()):
+    for pairs in (z.pair, z.forbidden):
+        if (pairs < 0).any() or (pairs >= n_states * n_actions).any() or (np.diff(pairs) <= 0).any():
+            raise ValueError("pairs out of range")
+    for states in (z.successor, terminal):
+        if (states < 0).any() or (states >= n_states).any():
+            raise ValueError("states out of range")
+    if (np.unique(z.forbidden // n_actions, return_counts=True)[1] == n_actions).any():
+        raise ValueError("states without actions")
+    ended = (z.n_terminated >= 0) & (z.n_terminated <= z.transition_count)
+    if not (np.isfinite(z.transition_count) & (z.transition_count > 0) & ended).all() or (z.n_successors < 1).any():
         raise ValueError("counts are positive")
+    low, high = reward_range.tolist()
     if not (np.isfinite(z.reward_sum).all() and np.isfinite(z.reward_square_sum).all()):
         raise ValueError("rewards are finite")
+    if len(z.pair) and not -LARGEST_REWARD <= low <= high <= LARGEST_REWARD:
+        raise ValueError("rewards lie in a range")

@@ -11,26 +11,39 @@ from functools import cached_property
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints, offsets_of
+from mdpfn.arrays import (
+    Floats,
+    ForbiddenInts,
+    Ints,
+    MDPFloats,
+    MDPInts,
+    PairFloats,
+    PairInts,
+    TransitionFloats,
+    TransitionInts,
+    offsets_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
     """Visited pairs of B MDPs, sorted by (MDP, pair); ids are local to their MDP, counts may be fractional."""
 
-    n_states: Ints  # (B,)
-    n_actions: Ints  # (B,)
-    pair_mdp: Ints  # (visited,) MDP of a visited pair
-    pair: Ints  # (visited,) state · n_actions + action
-    n_visits: Floats  # (visited,) N(s, a)
-    reward_sum: Floats  # (visited,) Σ r over the visits
-    reward_square_sum: Floats  # (visited,) Σ r² over the visits
-    duration: Floats  # (visited,) steps that a pair takes: its future is discounted by γ^duration
-    n_successors: Ints  # (visited,) distinct successors, whose entries lie one pair after the other
-    successor: Ints  # (observed,) s'
-    transition_count: Floats  # (observed,) N(s, a, s')
-    n_terminated: Floats  # (observed,) how many of them ended their episode for good
-    reward_scale: Floats  # (B,) what rewards are divided by; observed at use, ρ in training
+    n_states: MDPInts
+    n_actions: MDPInts
+    pair_mdp: PairInts  # MDP of a visited pair
+    pair: PairInts  # state · n_actions + action
+    n_visits: PairFloats  # N(s, a)
+    reward_sum: PairFloats  # Σ r over the visits
+    reward_square_sum: PairFloats  # Σ r² over the visits
+    duration: PairFloats  # steps that a pair takes: its future is discounted by γ^duration
+    n_successors: PairInts  # distinct successors, whose entries lie one pair after the other
+    successor: TransitionInts  # s'
+    transition_count: TransitionFloats  # N(s, a, s')
+    n_terminated: TransitionFloats  # how many of them ended their episode for good
+    reward_scale: MDPFloats  # what rewards are divided by; observed at use, ρ in training
+    forbidden_mdp: ForbiddenInts  # MDP of a pair that action masks do not allow …
+    forbidden: ForbiddenInts  # … and the pair, which is never a visited one
 
     def __len__(self) -> int:
         return len(self.n_states)
@@ -108,6 +121,9 @@ class PairTable:
         def joined(name: str) -> np.ndarray:
             return np.concatenate([getattr(t, name) for t in tables])
 
-        names = [n for n in cls.__dataclass_fields__ if n != "pair_mdp"]
-        mdp = np.concatenate([t.pair_mdp + start for t, start in zip(tables, first, strict=False)])
-        return cls(pair_mdp=mdp, **{n: joined(n) for n in names})
+        owners = ("pair_mdp", "forbidden_mdp")
+        arrays = {n: joined(n) for n in cls.__dataclass_fields__ if n not in owners}
+        for name in owners:
+            parts = [getattr(t, name) + start for t, start in zip(tables, first, strict=False)]
+            arrays[name] = np.concatenate(parts)
+        return cls(**arrays)

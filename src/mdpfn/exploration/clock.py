@@ -10,9 +10,20 @@ class Clock:
     """Episodes and steps so far."""
 
     episode: int = 0  # finished ones
+    budget: int | None = None  # how many there will be in all; None if nobody knows
     step: int = 0  # of the episode under way
     steps_since_plan: int = 0
     replan_trigger: bool = False  # whether anything was new since the last plan
+
+    @property
+    def share_left(self) -> float:
+        """Which part of the budget is still to come; half of it where nobody knows."""
+        return 0.5 if self.budget is None else max(self.budget - self.episode, 0) / self.budget
+
+    @property
+    def is_last_episode(self) -> bool:
+        """Whether nothing that is learned now can be used later."""
+        return self.budget is not None and self.episode >= self.budget - 1
 
     def advance(self, *, ends_episode: bool, replan_trigger: bool) -> None:
         """One step more."""

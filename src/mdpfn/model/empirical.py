@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
+from mdpfn.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    MDPInts,
+    PlannerBools,
+    PlannerMDPFloats,
+    PlannerPairFloats,
+    PlannerTokenFloats,
+    offsets_of,
+    sums_by,
+)
 from mdpfn.evidence.absorbing import with_absorbing
 from mdpfn.evidence.layout import Layout
 from mdpfn.evidence.table import PairTable
@@ -24,22 +34,23 @@ SWEEPS = 400  # and one per state, so that values reach every one
 SWEEP_TOLERANCE = 1e-3  # of the largest reward
 
 
-class Values(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Values:
     """Q and V of the empirical model on tokens, a column for each planner."""
 
-    q: Floats  # (visited, planners)
-    v: Floats  # (states, planners); the tokens for what was never visited come last
+    q: PlannerPairFloats
+    v: PlannerTokenFloats  # the tokens for what was never visited come last
 
 
 @dataclass(frozen=True, eq=False)
 class Assumptions:
     """What planners make of the same model, a column each."""
 
-    reward: Floats  # (visited, planners) what a pair pays
-    discount: Floats  # (visited, planners) how its future counts
-    unvisited_reward: Floats  # (B, planners) what a pair never visited is worth, beside …
-    unvisited_discount: Floats  # (B, planners) … this part of what known states are worth on average
-    may_try: Bools  # (planners,) whether an action may be chosen that was never tried in its state
+    reward: PlannerPairFloats  # what a pair pays
+    discount: PlannerPairFloats  # how its future counts
+    unvisited_reward: PlannerMDPFloats  # what a pair never visited is worth, beside …
+    unvisited_discount: PlannerMDPFloats  # … this part of what known states are worth on average
+    may_try: PlannerBools  # whether an action may be chosen that was never tried in its state
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +62,7 @@ class EmpiricalModel:
 
     table: PairTable  # in which terminal states loop on themselves, an additional last one perhaps among them
     layout: Layout
-    n_states: Ints  # (B,) without that additional one
+    n_states: MDPInts  # without that additional one
 
     @classmethod
     def of(cls, observed: PairTable) -> EmpiricalModel:
@@ -93,11 +104,15 @@ class EmpiricalModel:
         return share
 
     def q_table(self, q: Floats, unvisited: Floats) -> Floats:
-        """(pairs,) of every pair of every MDP, from those of visited pairs and of one never visited in each (B,)."""
+        """(pairs,) of every pair of every MDP, from those of visited pairs and of one never visited in each (B,).
+
+        −∞ for pairs that action masks do not allow.
+        """
         z, n_pairs = self.table, self.n_states * self.table.n_actions
         full = np.repeat(unvisited, n_pairs)
         mine = z.state < self.n_states[z.pair_mdp]
         full[(offsets_of(n_pairs)[z.pair_mdp] + z.pair)[mine]] = q[mine]
+        full[offsets_of(n_pairs)[z.forbidden_mdp] + z.forbidden] = -np.inf
         return full
 
     def sweep(

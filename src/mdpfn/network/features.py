@@ -94,7 +94,8 @@ def _standard_errors(info: ProblemInfo, estimates: Estimates) -> Floats:
     """
     z, layout = estimates.model.table, estimates.model.layout
     row, n, n_mdps = z.transition_row, len(z.pair), len(z)
-    future = info.discount[z.pair_mdp[row]] * estimates.value[layout.successor, CERTAINTY_EQUIVALENT]
+    discount = estimates.model.discount(info.discount)
+    future = discount[row] * estimates.value[layout.successor, CERTAINTY_EQUIVALENT]
     mean = sums_by(row, z.successor_probs * future, n)
     variance = sums_by(row, z.successor_probs * (future - mean[row]) ** 2, n)
     q, n_pairs = estimates.q[:, CERTAINTY_EQUIVALENT], np.maximum(np.bincount(z.pair_mdp, minlength=n_mdps), 1)

@@ -45,6 +45,6 @@ def evaluate(
 ) -> Floats:
     """(episodes,) undiscounted returns of a policy; states that were never seen have ids beyond the known ones."""
     actor = FixedPolicy(choose)
-    worlds = worlds_of(env, encoding.states.find, encoding.states, encoding.actions, max_episode_steps)
+    worlds = worlds_of(env, encoding, encoding.find, max_episode_steps)
     run_episodes(actor, worlds, seed=seed, goes_on=lambda: len(actor.history.returns) < episodes)
     return np.array(actor.history.returns)

@@ -11,7 +11,7 @@ import numpy as np
 from mdpfn.arrays import Floats
 from mdpfn.evidence import Novelty, PairTable, Statistics, Transition
 from mdpfn.exploration.clock import Clock
-from mdpfn.exploration.directed import DirectedExplorer
+from mdpfn.exploration.earning import EarningExplorer, Objective
 from mdpfn.online.learner import Learner
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, softmax
@@ -25,7 +25,8 @@ class InContextLearner(Learner):
     """Exploits by the best logits of its planner, and explores in one of two ways.
 
     - `softmax`, the paper's: it acts by π(a | s) = softmax_a(u(s, a) / τ), planned once per episode (B);
-    - `directed`: it goes where something unseen is near (`DirectedExplorer`), and plans whenever there is news.
+    - `directed`: it pays for information where that is worth its price (`EarningExplorer`), and plans on news; in the
+      last episode of its budget it exploits, unless only the final policy counts.
 
     With `replan_every` it also plans when that many steps have passed since the last plan. States may be added to
     its evidence at any time: without a plan for them, any action is as good as another.
@@ -41,10 +42,13 @@ class InContextLearner(Learner):
         exploration: Exploration = "softmax",
         acting_temperature: float = 1.0,
         replan_every: int | None = None,
+        objective: Objective = "return",
+        explore: bool = True,
     ) -> None:
         super().__init__(evidence, info, rng)
         self.planner, self.acting_temperature, self.replan_every = planner, acting_temperature, replan_every
-        self.explorer = DirectedExplorer() if exploration == "directed" else None
+        self.explorer = EarningExplorer(objective) if exploration == "directed" else None
+        self.explore = explore
         self.clock = Clock()
         self.acting_policy: Floats | None = None  # (S, A) what it acts by until it plans again
         self._sampler: ActionSampler | None = None  # of the acting policy
@@ -53,18 +57,21 @@ class InContextLearner(Learner):
     def act(self, state: int) -> int:
         """An action of the policy it explores by."""
         if self.acting_policy is None:
-            self.acting_policy, self._sampler = self._choose_policy(state), None
+            self.acting_policy, self._sampler = self._choose_policy(), None
             self.clock.planned()
         if self._sampler is None:
             self._sampler = ActionSampler(self.acting_policy, self.rng)
         if state >= len(self.acting_policy):
-            return int(self.rng.integers(self.evidence.n_actions))
+            return self.any_action(state)
         return self._sampler(state)
 
-    def _choose_policy(self, state: int) -> Floats:
-        """(S, A) what to act by from now on, in `state`."""
-        if self.explorer is not None:
-            return self.explorer.policy(state, self.table(), self.info, self.clock)
+    def _choose_policy(self) -> Floats:
+        """(S, A) what to act by from now on."""
+        explorer = self.explorer
+        if not self.explore or (explorer and explorer.objective == "return" and self.clock.is_last_episode):
+            return self.plan()
+        if explorer is not None:
+            return one_hot(explorer.actions(self.table(), self.info, self.clock), self.evidence.n_actions)
         return softmax(self.planner_output().policy_logits / self.acting_temperature)
 
     def observe(self, transition: Transition) -> Novelty:
@@ -82,9 +89,10 @@ class InContextLearner(Learner):
         sizes = self.evidence.n_visited, self.evidence.n_actions
         return self.explorer is not None and self.explorer.plans_again(self.clock, *sizes)
 
-    def new_episode(self) -> None:
-        """An episode begins, wherever the last one was left."""
+    def begin(self, episodes: int) -> None:
+        """So many episodes follow now, wherever the last one was left."""
         self.acting_policy, self.clock.step = None, 0
+        self.clock.budget = self.clock.episode + episodes
 
     def plan(self) -> Floats:
         """(S, A) the best action of each state."""

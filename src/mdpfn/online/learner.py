@@ -30,6 +30,13 @@ class Learner(ABC):
         """max |r|: of the range that is known, otherwise of the rewards observed (1 before any)."""
         return float(self.info.reward_scale(np.array([self.evidence.reward_scale]))[0])
 
+    def any_action(self, state: int) -> int:
+        """An action that exists in a state, drawn at random."""
+        mask = self.evidence.mask(state)
+        if mask is None:
+            return int(self.rng.integers(self.evidence.n_actions))
+        return int(self.rng.choice(np.flatnonzero(mask)))
+
     @abstractmethod
     def act(self, state: int) -> int:
         """The action to take now, exploring."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_args
 
 import numpy as np
 
 from mdpfn.errors import MdpfnError
+from mdpfn.exploration.earning import Objective
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, ProblemInfo, RewardRange
 
 
@@ -19,6 +20,8 @@ class OptionFields(TypedDict, total=False):
     reward_range: RewardRange | None
     replan_every: int | None
     risk: float | None
+    objective: Objective | None
+    explore: bool | None
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Options:
     reward_range: RewardRange | None = None  # the smallest and largest reward there can be; None: as observed
     replan_every: int | None = None  # steps; None: as its way to explore asks for
     risk: float | None = None  # the quantile of Q* to exploit by; None: the policy
+    objective: Objective = "return"  # what counts: what is earned, or only the policy at the end
+    explore: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.discount, Real) or not 0 <= self.discount < 1:
@@ -42,7 +47,13 @@ class Options:
         if self.risk is not None and not (isinstance(self.risk, Real) and 0 < self.risk < 1):
             limit = "it must be a level in (0, 1), low to avoid risk"
             raise MdpfnError("risk", repr(self.risk), limit, "leave it out for the policy of the network")
+        if self.objective not in get_args(Objective):
+            limit = f"it must be one of {', '.join(get_args(Objective))}"
+            raise MdpfnError("objective", repr(self.objective), limit, "leave it out to earn while learning")
+        if not isinstance(self.explore, bool | np.bool_):
+            raise MdpfnError("explore", repr(self.explore), "it must be True or False", "use False to exploit only")
         plain = {
+            "explore": bool(self.explore),
             "discount": float(self.discount),
             "reward_range": None if self.reward_range is None else tuple(map(float, self.reward_range)),
             "replan_every": None if self.replan_every is None else int(self.replan_every),

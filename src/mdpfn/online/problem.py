@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from mdpfn.checks import whole_number
+from mdpfn.checks import checked_action_mask, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Transition
 from mdpfn.online.history import History
@@ -37,13 +37,16 @@ class Problem(Generic[L]):
     starts_known: bool = True  # whether the order of the data tells where episodes started
     columns: Mapping[str, str] | None = None  # of the data that was read
 
-    def state_id(self, observation: Any) -> int:
-        """The id of an observation; a new one gets the next id."""
-        state = self.encoding.states.encode(observation)
+    def state_id(self, observation: Any, action_mask: Any = None) -> int:
+        """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
         evidence = self.learner.evidence
+        mask = None if action_mask is None else checked_action_mask(action_mask, evidence.n_actions)
+        state = self.encoding.states.encode(observation)
         if state >= evidence.n_states:
             self.limits.check_sizes(state + 1, evidence.n_actions)
             evidence.make_room(state + 1)
+        if mask is not None:
+            evidence.allow(state, mask)
         return state
 
     def act(self, state: int) -> int:
@@ -77,7 +80,7 @@ class Problem(Generic[L]):
         An episode that reaches `max_episode_steps` is truncated. In a vector environment the first `episodes` to
         finish count, and what was observed of the others is kept too.
         """
-        worlds = worlds_of(env, self.state_id, self.encoding.states, self.encoding.actions, max_episode_steps)
+        worlds = worlds_of(env, self.encoding, self.state_id, max_episode_steps)
         history = self.history
         history.under_way.clear()
         target, finished = len(history.returns) + episodes, len(history.returns)

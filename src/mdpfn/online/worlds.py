@@ -5,7 +5,7 @@ Every kind is brought into the same form: what followed each action, and in whic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
 from typing import Any, NamedTuple, Protocol
 
 import gymnasium
@@ -14,8 +14,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from mdpfn.errors import MdpfnError
 from mdpfn.spaces.codec import Codec
+from mdpfn.spaces.encoding import SpaceEncoding
 
+MASK = "action_mask"  # where Gymnasium's environments say which actions exist
 LONGEST_EPISODE = 1_000  # steps, in environments that have no time limit of their own
+
+
+class StateIds(Protocol):
+    """From observations, and what is known of the actions there, to ids."""
+
+    def __call__(self, observation: Any, action_mask: Any = None) -> int:
+        """The id of an observation; `action_mask` is Gymnasium's, if there is one."""
 
 
 class Outcome(NamedTuple):
@@ -40,35 +49,35 @@ class Worlds(Protocol):
         """The state of each now, a new first one after the end of an episode; None where one has to wait for it."""
 
 
-def worlds_of(
-    env: Any, state_id: Callable[[Any], int], states: Codec, actions: Codec, max_episode_steps: int | None
-) -> Worlds:
+def worlds_of(env: Any, encoding: SpaceEncoding, state_id: StateIds, max_episode_steps: int | None = None) -> Worlds:
     """The environment, single or vector, with ids in the place of its observations and actions."""
     if not isinstance(env, VectorEnv):
-        return SingleWorld(env, state_id, actions, max_episode_steps or default_step_limit(env))
+        return SingleWorld(env, state_id, encoding.actions, max_episode_steps or default_step_limit(env))
     if max_episode_steps is not None:
         limit = "vector environments end their own episodes"
         raise MdpfnError("max_episode_steps", max_episode_steps, limit, "give every copy a gymnasium TimeLimit")
-    return VectorWorlds(env, state_id, states, actions)
+    return VectorWorlds(env, state_id, encoding.states, encoding.actions)
 
 
 class SingleWorld:
     """One environment; an episode that reaches `step_limit` is truncated."""
 
-    def __init__(self, env: Any, state_id: Callable[[Any], int], actions: Codec, step_limit: int | None) -> None:
+    def __init__(self, env: Any, state_id: StateIds, actions: Codec, step_limit: int | None) -> None:
         self.env, self.state_id, self.actions, self.step_limit = env, state_id, actions, step_limit
         self._state, self._steps, self._ended = 0, 0, False
 
     def reset(self, seed: int | None) -> list[int | None]:
         """The first state of an episode."""
-        self._state, self._steps, self._ended = self.state_id(reset_env(self.env, seed=seed)), 0, False
+        observation, info = reset_env(self.env, seed=seed)
+        self._state, self._steps, self._ended = self.state_id(observation, info.get(MASK)), 0, False
         return [self._state]
 
     def step(self, actions: list[int | None]) -> list[Outcome]:
         """What followed the action."""
         assert actions[0] is not None
-        observation, reward, terminated, truncated, _ = step_env(self.env, self.actions.decode(actions[0]))
-        self._state, self._steps = self.state_id(observation), self._steps + 1
+        observation, reward, terminated, truncated, info = step_env(self.env, self.actions.decode(actions[0]))
+        self._state = self.state_id(observation, None if terminated else info.get(MASK))
+        self._steps += 1
         truncated = truncated or self._steps == self.step_limit
         self._ended = bool(terminated or truncated)
         return [Outcome(reward, self._state, terminated, truncated)]
@@ -81,7 +90,7 @@ class SingleWorld:
 class VectorWorlds:
     """The copies of a vector environment."""
 
-    def __init__(self, env: Any, state_id: Callable[[Any], int], states: Codec, actions: Codec) -> None:
+    def __init__(self, env: Any, state_id: StateIds, states: Codec, actions: Codec) -> None:
         self.env, self.state_id, self.states, self.actions = env, state_id, states, actions
         self.mode = env.metadata.get("autoreset_mode")
         if self.mode not in tuple(AutoresetMode):
@@ -93,15 +102,15 @@ class VectorWorlds:
     def reset(self, seed: int | None) -> list[int | None]:
         """The first states."""
         self._ended[:] = False
-        self._now = self._ids(reset_env(self.env, seed=seed))
+        self._now = self._ids(*reset_env(self.env, seed=seed))
         return self._now
 
     def step(self, actions: list[int | None]) -> list[Outcome]:
         """What followed each action; that of a copy that waits for its reset is ignored."""
         chosen = self.actions.batch([self.actions.decode(action or 0) for action in actions])
         observations, rewards, terminated, truncated, info = step_env(self.env, chosen)
-        self._now = self._ids(observations)
         self._ended = np.logical_or(terminated, truncated)
+        self._now = self._ids(observations, info, ~np.asarray(terminated))
         reached = self._final_states(info) if self.mode is AutoresetMode.SAME_STEP else self._now
         flags = zip(np.asarray(terminated).tolist(), np.asarray(truncated).tolist(), strict=True)
         rows = zip(np.asarray(rewards).tolist(), reached, flags, strict=True)
@@ -110,13 +119,16 @@ class VectorWorlds:
     def proceed(self) -> list[int | None]:
         """The states they are in, None where the next step resets one."""
         if self.mode is AutoresetMode.DISABLED and self._ended.any():
-            self._now = self._ids(reset_env(self.env, options={"reset_mask": self._ended}))
+            self._now = self._ids(*reset_env(self.env, options={"reset_mask": self._ended}))
         if self.mode is AutoresetMode.NEXT_STEP:
             return [None if ended else state for state, ended in zip(self._now, self._ended, strict=True)]
         return self._now
 
-    def _ids(self, observations: Any) -> list[int | None]:
-        return [self.state_id(observation) for observation in self.states.unbatch(observations)]
+    def _ids(self, observations: Any, info: dict[str, Any], has_choice: Any = None) -> list[int | None]:
+        """The ids of all observations; a mask counts where the environment gave one and there is a choice to make."""
+        given = np.asarray(info.get(f"_{MASK}", MASK in info)) & (True if has_choice is None else has_choice)
+        masks = [info[MASK][i] if has else None for i, has in enumerate(np.broadcast_to(given, len(self._ended)))]
+        return list(map(self.state_id, self.states.unbatch(observations), masks))
 
     def _final_states(self, info: dict[str, Any]) -> list[int | None]:
         """The states in which episodes ended where they did, and the present ones elsewhere."""
@@ -127,6 +139,19 @@ class VectorWorlds:
             self.state_id(info["final_obs"][i]) if end else state
             for i, (state, end) in enumerate(zip(self._now, self._ended, strict=True))
         ]
+
+
+def made_env(env: Any) -> Any:
+    """An environment, made by its id if that is what it is."""
+    if not isinstance(env, str):
+        return env
+    if env.startswith("mdpfn/"):
+        importlib.import_module("mdpfn.bench.environments")  # registers the environments of this package
+    try:
+        return gymnasium.make(env)
+    except Exception as error:
+        limit = f"Gymnasium could not make it ({error})"
+        raise MdpfnError("env", repr(env), limit, "check its id, or install what it needs") from None
 
 
 def spaces_of(env: Any) -> tuple[Any, Any]:
@@ -152,13 +177,13 @@ def default_step_limit(env: Any) -> int | None:
     return LONGEST_EPISODE
 
 
-def reset_env(env: Any, **options: Any) -> Any:
-    """The first observation of an episode."""
+def reset_env(env: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The first observation of an episode, and what else the environment tells."""
     outcome = _call(env, "reset", **options)
     if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
         limit = "reset must return (observation, info), as in Gymnasium"
         raise MdpfnError("env", "an environment of the old Gym interface", limit, "wrap or update it")
-    return outcome[0]
+    return outcome
 
 
 def step_env(env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:

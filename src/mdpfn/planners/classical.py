@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdpfn.arrays import Floats, offsets_of
+from mdpfn.arrays import Floats, PlannerPairFloats, PlannerTokenFloats, offsets_of
 from mdpfn.model.empirical import Assumptions, EmpiricalModel
 from mdpfn.model.policy_iteration import solve
 from mdpfn.planners.problem_info import ProblemInfo
@@ -42,8 +42,8 @@ class Estimates:
 
     model: EmpiricalModel
     planners: tuple[int, ...]
-    q: Floats  # (visited, planners)
-    value: Floats  # (states, planners)
+    q: PlannerPairFloats
+    value: PlannerTokenFloats
 
     @property
     def unvisited_q(self) -> Floats:

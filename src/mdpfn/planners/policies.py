@@ -26,8 +26,8 @@ def greedy_actions(logits: Floats, unknown: Bools | None = None) -> Ints:
     actions = best_actions(logits)
     if unknown is not None and unknown.any():
         cumulative = softmax(logits[unknown] / MIXING_TEMPERATURE).cumsum(axis=1)
-        turn = np.flatnonzero(unknown) * GOLDEN % 1  # evenly spread, whatever states are next to each other
-        actions[unknown] = np.minimum((cumulative < turn[:, None]).sum(axis=1), logits.shape[1] - 1)
+        turn = (np.flatnonzero(unknown) * GOLDEN % 1)[:, None]  # evenly spread, whatever states are neighbours
+        actions[unknown] = (cumulative > turn * cumulative[:, -1:]).argmax(axis=1)
     return actions
 
 

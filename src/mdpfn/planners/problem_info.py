@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, MDPFloats
 
 DEFAULT_DISCOUNT = 0.95
 RewardRange: TypeAlias = tuple[float, float]
@@ -18,15 +18,15 @@ RewardRange: TypeAlias = tuple[float, float]
 class ProblemInfo:
     """One entry per MDP of a batch. A reward range that nobody knows runs from −∞ to ∞."""
 
-    discount: Floats  # (B,)
-    reward_low: Floats  # (B,)
-    reward_high: Floats  # (B,)
+    discount: MDPFloats
+    reward_low: MDPFloats
+    reward_high: MDPFloats
 
     @classmethod
     def of(cls, discount: float = DEFAULT_DISCOUNT, reward_range: RewardRange | None = None) -> ProblemInfo:
         """What is known of one problem."""
         low, high = reward_range or (-np.inf, np.inf)
-        return cls(np.array([discount], dtype=np.float64), np.array([low]), np.array([high]))
+        return cls(*(np.array([value], dtype=np.float64) for value in (discount, low, high)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[ProblemInfo]) -> ProblemInfo:

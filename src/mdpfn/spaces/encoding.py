@@ -38,6 +38,10 @@ class SpaceEncoding:
         chosen = codec_of(action_space, "action", largest[1], actions)
         return cls(observation_space, action_space, known, chosen)
 
+    def find(self, observation: Any, action_mask: Any = None) -> int:
+        """The id of an observation, without giving one to a new one: that is beyond the known ones."""
+        return self.states.find(observation)
+
 
 def codec_of(space: Any, field: str, largest: int, labels: Sequence[Any] = ()) -> Codec:
     """The codec of a space: a Gymnasium space, a number n for Discrete(n), a list of labels, or None.

@@ -56,8 +56,8 @@ class RunDirectory:
                 value = f"{str(self.path)!r}, in use"
                 limit = f"only one process may train in it at a time ({error.strerror})"
                 raise MdpfnError("the run directory", value, limit, "wait or use another") from None
-            remove_leftovers(self.checkpoints)
-            remove_leftovers(self.path)
+            for directory in (self.path, self.checkpoints, self.snapshots):
+                remove_leftovers(directory)
             yield
 
     def save(self, step: int, tensors: Mapping[str, torch.Tensor], description: Mapping[str, Any]) -> None:

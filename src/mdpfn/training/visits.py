@@ -71,4 +71,6 @@ def observed(
         transition_count=count[seen],
         n_terminated=terminated[seen],
         reward_scale=reward_scale,
+        forbidden_mdp=np.zeros(0, dtype=np.int64),
+        forbidden=np.zeros(0, dtype=np.int64),
     )

@@ -27,8 +27,10 @@ class NetworkPlanner:
         """What the network says of the one problem that this table is of."""
         self.limits.check(table)
         (output,) = planner_outputs(self.network, table, info, depth=self.depth)
-        quantiles = np.zeros(0) if output.q_quantiles is None else output.q_quantiles
-        if not (np.isfinite(output.policy_logits).all() and np.isfinite(quantiles).all()):
-            limit = "plans need rewards and weights of ordinary size"
-            raise MdpfnError("the plan", "not finite", limit, "rescale the rewards, or use other weights")
+        parts = [output.policy_logits] if output.q_quantiles is None else [output.policy_logits, output.q_quantiles]
+        for part in parts:
+            if not np.isfinite(part).all():
+                limit = "plans need rewards and weights of ordinary size"
+                raise MdpfnError("the plan", "not finite", limit, "rescale the rewards, or use other weights")
+            part.reshape(part.shape[0] * part.shape[1], -1)[table.forbidden] = -np.inf
         return output

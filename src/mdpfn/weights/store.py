@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def shipped_models() -> list[str]:
 def save_model(path: Path, network: PolicyNetwork, card: dict[str, Any]) -> None:
     """Write a model; `card` holds whatever its users should know."""
     description = {**card, "format": FORMAT, "network": asdict(network.config)}
-    write_bundle(path, {name: tensor.numpy() for name, tensor in network.state_dict().items()}, description)
+    write_bundle(path, {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}, description)
 
 
 def load_model(name_or_path: str | Path) -> Model:
@@ -91,7 +92,7 @@ def _present_name(name: str) -> str:
 def _find(name_or_path: str | Path) -> Path:
     if str(name_or_path) in shipped_models():
         return SHIPPED / f"{name_or_path}{SUFFIX}"
-    if Path(name_or_path).exists():
+    if os.path.exists(name_or_path):  # Path.exists raises what cannot be a path
         return Path(name_or_path)
     names = ", ".join(shipped_models()) or "none yet"
     limit = f"it must be a shipped model ({names}) or the file of a model"

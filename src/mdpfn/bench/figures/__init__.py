@@ -15,7 +15,7 @@ from mdpfn.bench.figures import (
     vi_lcb_sweep,
 )
 from mdpfn.bench.figures.data import read
-from mdpfn.bench.figures.tables import leaderboard_in, tables, update_readme
+from mdpfn.bench.figures.tables import tables, tables_in, update_readme
 
 FIGURES = (
     learning_curves,
@@ -36,4 +36,4 @@ def draw_figures(results: Path, directory: Path) -> list[Path]:
     return [path for figure in FIGURES if (rows := read(results / figure.CSV)) for path in figure.draw(rows, directory)]
 
 
-__all__ = ["FIGURES", "draw_figures", "leaderboard_in", "tables", "update_readme"]
+__all__ = ["FIGURES", "draw_figures", "tables", "tables_in", "update_readme"]

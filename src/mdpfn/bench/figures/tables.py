@@ -50,7 +50,7 @@ class Table:
         """The table for a terminal."""
         table = RichTable(title=self.title, caption=self.note)
         for i, header in enumerate(self.headers):
-            table.add_column(header, justify="right" if i else "left")
+            table.add_column(header, justify="right" if i else "left", no_wrap=i > 0)
         for cells in self.rows:
             table.add_row(*cells)
         return table
@@ -104,28 +104,45 @@ def offline(rows: list[Row]) -> Table:
 
 
 def leaderboard(rows: list[Row]) -> Table:
-    """What every agent earns while it learns and what it knows after so many episodes, over all environments."""
+    """Both halves over all environments: what every agent earns while it learns, and what it knows."""
     earned, known = Scores.of(rows, measure="earned"), Scores.of(rows)
     last = int(known.x[-1])
-    cuts = [0, *(cut for cut in (last // 8, last // 2) if cut in known.x), last]
-    parts = list(pairwise(cuts))
-    headers = ["agent", "earned", *(f"{a + 1}–{b}" for a, b in parts), "known", *map(str, known.x), "solved"]
+    parts = list(pairwise([0, *(cut for cut in (last // 8, last // 2) if cut in known.x), last]))
+    headers = ["agent", "earned", *(f"{a + 1}–{b}" for a, b in parts), "known", f"at {last}", "solved"]
     body = []
     for agent, table in earned.agents.items():
         segments = [earned_between(table, earned.x, *part).clip(-1, 1).mean() for part in parts]
-        worth, solved = known.agents[agent], (known.agents[agent][:, -1] >= SOLVED).mean()
-        mean_error = known.spread[agent].mean()
-        cells = [f"{table[:, -1].mean():.2f} ± {earned.spread[agent][-1]:.2f}", *(f"{x:.2f}" for x in segments)]
-        cells += [f"{worth.mean():.2f} ± {mean_error:.2f}", *(f"{x:.2f}" for x in worth.mean(axis=0)), f"{solved:.0%}"]
-        body.append([agent, *cells])
+        worth = known.agents[agent]
+        cells = [_with_error(table[:, -1].mean(), earned.spread[agent][-1]), *(f"{x:.2f}" for x in segments)]
+        cells += [_with_error(worth.mean(), known.spread[agent].mean()), f"{worth[:, -1].mean():.2f}"]
+        body.append([agent, *cells, f"{(worth[:, -1] >= SOLVED).mean():.0%}"])
     note = (
         f"Earned: discounted return of all {last} episodes, and of some of them, uniform random 0 and optimal 1, "
-        "clipped to −1..1; known: exact normalized value of the policy that `predict` returns after so many episodes "
-        f"and their mean, clipped to 0..1. Means over {known.n_seeds} seeds and {len(known.environments)} environments, "
-        f"± one standard error from the seeds; solved: share of environments with at least {SOLVED} at the end."
-        f"{known.left_out}"
+        "clipped to −1..1; known: exact normalized value of the policy that `predict` returns, mean of those after "
+        f"{_listed(known)} episodes, clipped to 0..1. Mean of {known.n_seeds} seeds and {len(known.environments)} "
+        f"environments, ± one standard error from the seeds; solved: share of environments with at least {SOLVED} at "
+        f"the end.{known.left_out}"
     )
-    return Table("Leaderboard", headers, body, note)
+    return Table("Leaderboard: earned and known", headers, body, note)
+
+
+def known_after(rows: list[Row]) -> Table:
+    """Mean clipped score of every agent over all environments, by episodes."""
+    scores = Scores.of(rows)
+    body = [_means(agent, table) for agent, table in scores.agents.items()]
+    note = (
+        f"Exact normalized value of the policy that `predict` returns after so many episodes: mean of {scores.n_seeds} "
+        f"seeds, clipped to 0..1, mean of {len(scores.environments)} environments.{scores.left_out}"
+    )
+    return Table("Leaderboard: known", ["agent", *map(str, scores.x), "mean"], body, note)
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.2f}±{error:.2f}"
+
+
+def _listed(scores: Scores) -> str:
+    return ", ".join(map(str, scores.x))
 
 
 def offline_leaderboard(rows: list[Row]) -> Table:
@@ -217,26 +234,27 @@ def _means(agent: str, table: Floats) -> list[str]:
     return [agent, *(f"{score:.2f}" for score in [*table.mean(axis=0), table.mean()])]
 
 
-TABLES: dict[str, Callable[[list[Row]], Table]] = {
-    "convergence": convergence,
-    "offline": offline,
-    "leaderboard": leaderboard,
-    "leaderboard_offline": offline_leaderboard,
-    "calibration": calibration,
-    "sizes": sizes,
-    "ablations": ablations,
+TABLES: dict[str, tuple[str, Callable[[list[Row]], Table]]] = {  # by name: the result file, and how it is drawn
+    "convergence": ("convergence.csv", convergence),
+    "offline": ("offline.csv", offline),
+    "leaderboard": ("leaderboard.csv", leaderboard),
+    "leaderboard_known": ("leaderboard.csv", known_after),
+    "leaderboard_offline": ("leaderboard_offline.csv", offline_leaderboard),
+    "calibration": ("calibration.csv", calibration),
+    "sizes": ("sizes.csv", sizes),
+    "ablations": ("ablations.csv", ablations),
 }
 
 
-def leaderboard_in(path: Path) -> Table:
-    """The table of one result file of a leaderboard, online or offline."""
+def tables_in(path: Path) -> list[Table]:
+    """The tables of one result file of a leaderboard, online or offline."""
     rows = read(path)
-    return offline_leaderboard(rows) if "transitions" in rows[0] else leaderboard(rows)
+    return [offline_leaderboard(rows)] if "transitions" in rows[0] else [leaderboard(rows), known_after(rows)]
 
 
 def tables(results: Path) -> dict[str, Table]:
-    """All tables for which there is a result file, by its name without extension."""
-    return {name: make(rows) for name, make in TABLES.items() if (rows := read(results / f"{name}.csv"))}
+    """All tables for which there is a result file."""
+    return {name: make(rows) for name, (file, make) in TABLES.items() if (rows := read(results / file))}
 
 
 def update_readme(readme: Path, results: Path) -> None:

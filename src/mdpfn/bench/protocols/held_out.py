@@ -74,7 +74,9 @@ def statistics_of(z: PairTable, mdp: int) -> Statistics:
     names = ("pair", "n_visits", "reward_sum", "reward_square_sum", "duration", "n_successors")
     of_pair = {name: getattr(z, name)[mine] for name in names}
     of_outcome = {name: getattr(z, name)[observed] for name in ("successor", "transition_count", "n_terminated")}
-    one = PairTable(pair_mdp=np.zeros(mine.sum(), dtype=np.int64), **of_mdp, **of_pair, **of_outcome)
+    nothing = np.zeros(0, dtype=np.int64)
+    owner = {"pair_mdp": np.zeros(mine.sum(), dtype=np.int64), "forbidden_mdp": nothing, "forbidden": nothing}
+    one = PairTable(**owner, **of_mdp, **of_pair, **of_outcome)
     rewards = one.mean_reward
     terminal = one.successor[one.n_terminated > 0].tolist()
     return Statistics.from_table(one, terminal, rewards.min(initial=np.inf), rewards.max(initial=-np.inf))

@@ -53,12 +53,13 @@ def cells_on(
 ) -> list[Cell]:
     """A cell for every method on every environment.
 
-    Rows depend on the protocol, and on the content of the file that an environment was read from.
+    Rows depend on the protocol, on the content of the file that an environment was read from, and on the constants of
+    explorer and planners.
     """
     return [
         Cell(
             identity=(environment.name, *method.identity),
-            settings=(protocol, environment.checksum) if environment.checksum else protocol,
+            settings=(protocol, environment.checksum, method.constants),
             weights_hash=method.weights_hash,
             measure=partial(measure, protocol, environment, method),
         )

@@ -13,10 +13,12 @@ from mdpfn.arrays import Floats
 from mdpfn.baselines.problem import baseline_problem
 from mdpfn.coverage import CoverageWarning
 from mdpfn.evidence import Statistics, Transition
+from mdpfn.exploration.earning import EarningConfig
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.online.history import History
 from mdpfn.online.options import Options
 from mdpfn.online.problem import OnEpisode
+from mdpfn.planners.classical import PlannerConfig
 from mdpfn.planners.policies import one_hot
 from mdpfn.prior.world import WorldConfig
 from mdpfn.training.config import from_dict
@@ -90,6 +92,11 @@ class Method:
     def weights_hash(self) -> str:
         """The hash of the weights, empty where there are none."""
         return self.weights.weights_hash if self.weights else ""
+
+    @property
+    def constants(self) -> tuple[object, ...]:
+        """The constants of explorer and planners that its results depend on."""
+        return (EarningConfig(), PlannerConfig()) if self.weights else ()
 
     def start(self, mdp: TabularMDP, seed: int, **told: Any) -> Contestant:
         """A contestant that knows the sizes of this MDP, its discount and what it is `told`: options of `reset`."""

@@ -76,7 +76,7 @@ def uniform_stream(mdp: TabularMDP, seed: int, n_transitions: int, horizon: int)
     """Transitions of the uniform policy, from the start again after `horizon` steps or in a terminal state."""
     env = TabularEnv(mdp, horizon=horizon)
     encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions, largest=(mdp.n_states, mdp.n_actions))
-    worlds = worlds_of(env, encoding.states.encode, encoding.states, encoding.actions, None)
+    worlds = worlds_of(env, encoding, encoding.find)
     rng = np.random.default_rng([seed, 1])  # the environment has the bare seed
     actor = FixedPolicy(lambda state: int(rng.integers(mdp.n_actions)))
     run_episodes(actor, worlds, seed=seed, goes_on=lambda: len(actor.transitions) < n_transitions)

@@ -12,7 +12,8 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from mdpfn.errors import MdpfnError
 from mdpfn.spaces.codec import Codec, LabelCodec
-from mdpfn.spaces.encoding import codec_of, space_from_json, space_to_json
+from mdpfn.spaces.encoding import codec_of
+from mdpfn.spaces.json import space_from_json, space_to_json
 
 FINITE = {
     "discrete": (spaces.Discrete(5), 5),

@@ -1,4 +1,4 @@
-"""Lives: what is observed in them is what their MDPs do, what they teach is right, and they go on after a stop."""
+"""Tasks: what is observed in them is what their MDPs do, what they teach is right, and they go on after a stop."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mdpfn.model.exact import Scorer, optimal_q, policy_value, solve
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.network import Answer, NetworkConfig, PolicyNetwork
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT
-from mdpfn.planners.output import PlannerOutput
-from mdpfn.planners.policies import exploiting
+from mdpfn.planners.output import MIXING_TEMPERATURE
+from mdpfn.planners.policies import softmax
 from mdpfn.prior.world import WorldConfig, sample_world
 from mdpfn.training.held_out import held_out_batches, validate_batches
 from mdpfn.training.objective import LARGEST_PULL, ObjectiveConfig, quantile_loss, return_gradient
@@ -48,16 +48,16 @@ def small_mdp(seed: int = 0, reward_std: float = 0.0) -> TabularMDP:
     )
 
 
-def life_of(mdp: TabularMDP, seed: int = 0, **changes: object) -> Task:
+def task_of(mdp: TabularMDP, seed: int = 0, **changes: object) -> Task:
     task = begin(np.random.default_rng(seed), 0, mdp, only("uniform"))
     return replace(task, **changes)
 
 
-def live_for_long(tasks: list[Task], policies: list[Floats], episodes: int = 40) -> None:
+def run_for_long(tasks: list[Task], policies: list[Floats], episodes: int = 40) -> None:
     rng = np.random.default_rng(1)
     rollout = VectorRollout(tasks)
     for _ in range(episodes):
-        rollout.live(rng, np.concatenate([policy.reshape(-1) for policy in policies]))
+        rollout.run_episode(rng, np.concatenate([policy.reshape(-1) for policy in policies]))
 
 
 def row_of(mdp: TabularMDP) -> np.ndarray:
@@ -74,12 +74,12 @@ def looks_drawn_from(count: Floats, probabilities: Floats, group: np.ndarray) ->
     return bool(count[~seen].sum() == 0 and statistic < chi2.ppf(1 - 1e-6, max(freedom, 1)))
 
 
-class TestLiving:
+class TestRunning:
     def test_transitions_actions_and_starts_follow_the_mdp(self):
         mdps = [small_mdp(0), small_mdp(1)]
         policies = [np.tile([0.2, 0.8], (6, 1)), np.tile([0.7, 0.3], (6, 1))]
-        tasks = [life_of(mdp, steps=50, reports=True, again=True) for mdp in mdps]
-        live_for_long(tasks, policies, 100)
+        tasks = [task_of(mdp, steps=50, reports=True, again=True) for mdp in mdps]
+        run_for_long(tasks, policies, 100)
         for task, policy in zip(tasks, policies, strict=True):
             assert task.count.sum() == 100 * 50
             row = row_of(task.mdp)
@@ -90,40 +90,45 @@ class TestLiving:
 
     def test_starts_follow_their_distribution(self):
         mdp = small_mdp()
-        tasks = [life_of(mdp, steps=1, reports=True) for _ in range(50)]
-        live_for_long(tasks, [np.full((6, 2), 0.5)] * 50, 20)
+        tasks = [task_of(mdp, steps=1, reports=True) for _ in range(50)]
+        run_for_long(tasks, [np.full((6, 2), 0.5)] * 50, 20)
         visits = sum(np.bincount(row_of(mdp) // 2, weights=task.count, minlength=6) for task in tasks)
         assert looks_drawn_from(visits, mdp.start, np.zeros(6, dtype=int))
 
     def test_rewards_are_those_of_the_transitions(self):
-        task = life_of(small_mdp(), steps=50, reports=True, again=True)
-        live_for_long([task], [np.full((6, 2), 0.5)])
+        task = task_of(small_mdp(), steps=50, reports=True, again=True)
+        run_for_long([task], [np.full((6, 2), 0.5)])
         row = row_of(task.mdp)
         paid = np.bincount(row, weights=task.count * task.mdp.outcome_reward, minlength=12)
         np.testing.assert_allclose(task.reward_sum, paid, atol=1e-9)
+        squares = np.bincount(row, weights=task.count * task.mdp.outcome_reward**2, minlength=12)
+        np.testing.assert_allclose(task.reward_square_sum, squares, atol=1e-9)
         assert task.largest == np.abs(task.mdp.outcome_reward[task.count > 0]).max()
 
     def test_noise_has_its_standard_deviation(self):
         rng = np.random.default_rng(0)
         mdp = small_mdp(reward_std=2.0)
-        deviations = []
+        deviations, squares = [], []
         for _ in range(40):
-            task = life_of(mdp, steps=50, reports=True, again=True)
-            VectorRollout([task]).live(rng, np.full(12, 0.5))
+            task = task_of(mdp, steps=50, reports=True, again=True)
+            VectorRollout([task]).run_episode(rng, np.full(12, 0.5))
             row = row_of(mdp)
             expected = np.bincount(row, weights=task.count * mdp.outcome_reward, minlength=12)
             visits = np.bincount(row, weights=task.count, minlength=12)
             deviations.extend(((task.reward_sum - expected)[visits > 0] / np.sqrt(visits[visits > 0])).tolist())
+            noise = task.reward_square_sum - np.bincount(row, weights=task.count * mdp.outcome_reward**2, minlength=12)
+            squares.append(noise.sum() / visits.sum())  # the means of the rewards of pairs are no noise
+        assert np.mean(squares) == pytest.approx(4.0, rel=0.15)
         assert np.std(deviations) == pytest.approx(2.0, rel=0.15)
         assert np.mean(deviations) == pytest.approx(0.0, abs=0.5)
 
     def test_nobody_goes_on_from_an_end_that_is_reported(self):
-        info, untold = life_of(small_mdp(), steps=30, reports=True), life_of(small_mdp(), steps=30, reports=False)
-        live_for_long([info, untold], [np.full((6, 2), 0.5)] * 2)
+        info, untold = task_of(small_mdp(), steps=30, reports=True), task_of(small_mdp(), steps=30, reports=False)
+        run_for_long([info, untold], [np.full((6, 2), 0.5)] * 2)
         of_terminal = row_of(info.mdp) // 2 == 5
         assert info.count[of_terminal].sum() == 0
         assert untold.count[of_terminal].sum() > 0
-        z = VectorRollout([info, untold]).statistics()
+        z = VectorRollout([info, untold]).table()
         ended = z.n_terminated > 0
         mdp = z.pair_mdp[z.transition_row]
         np.testing.assert_array_equal(ended, (z.successor == 5) & (mdp == 0))
@@ -131,22 +136,22 @@ class TestLiving:
         assert ended.any()
 
     def test_an_episode_that_ended_goes_on_only_where_another_follows(self):
-        once, again = (life_of(small_mdp(), steps=30, reports=True, again=again) for again in (False, True))
-        live_for_long([once, again], [np.full((6, 2), 0.5)] * 2, 20)
-        ends = VectorRollout([once]).statistics().n_terminated.sum()
+        once, again = (task_of(small_mdp(), steps=30, reports=True, again=again) for again in (False, True))
+        run_for_long([once, again], [np.full((6, 2), 0.5)] * 2, 20)
+        ends = VectorRollout([once]).table().n_terminated.sum()
         assert 0 < ends <= 20
         assert once.count.sum() < again.count.sum() == 20 * 30
-        assert VectorRollout([again]).statistics().n_terminated.sum() > 20
+        assert VectorRollout([again]).table().n_terminated.sum() > 20
 
     def test_episodes_are_counted(self):
-        tasks = [life_of(small_mdp(), episodes_left=9, steps=5), life_of(small_mdp(), episodes_left=4, steps=7)]
-        live_for_long(tasks, [np.full((6, 2), 0.5)] * 2, 3)
+        tasks = [task_of(small_mdp(), episodes_left=9, steps=5), task_of(small_mdp(), episodes_left=4, steps=7)]
+        run_for_long(tasks, [np.full((6, 2), 0.5)] * 2, 3)
         assert [task.episodes_left for task in tasks] == [6, 1]
 
-    def test_statistics_are_those_of_each_life(self):
-        tasks = [life_of(small_mdp(seed), steps=20, reports=True) for seed in range(3)]
-        live_for_long(tasks, [np.full((6, 2), 0.5)] * 3, 5)
-        together = VectorRollout(tasks).statistics()
+    def test_tables_are_those_of_each_task(self):
+        tasks = [task_of(small_mdp(seed), steps=20, reports=True) for seed in range(3)]
+        run_for_long(tasks, [np.full((6, 2), 0.5)] * 3, 5)
+        together = VectorRollout(tasks).table()
         for i, task in enumerate(tasks):
             dense = np.zeros((12, 6))
             dense[row_of(task.mdp), task.mdp.transition.indices] = task.count
@@ -156,13 +161,17 @@ class TestLiving:
                 mine
             ]
             np.testing.assert_array_equal(ours, dense)
-            np.testing.assert_allclose(together.n_visits[together.pair_mdp == i], dense.sum(1)[dense.sum(1) > 0])
+            visited = dense.sum(1) > 0
+            np.testing.assert_allclose(together.n_visits[together.pair_mdp == i], dense.sum(1)[visited])
+            np.testing.assert_array_equal(together.reward_sum[together.pair_mdp == i], task.reward_sum[visited])
+            squares = together.reward_square_sum[together.pair_mdp == i]
+            np.testing.assert_array_equal(squares, task.reward_square_sum[visited])
             assert together.reward_scale[i] == (task.largest if np.isinf(task.info.reward_high[0]) else max(
                 abs(task.info.reward_low[0]), abs(task.info.reward_high[0])))  # fmt: skip
 
     @pytest.mark.parametrize("reports", [True, False])
     def test_covering_visits_every_pair_alike(self, reports):
-        task = life_of(small_mdp(), reports=reports)
+        task = task_of(small_mdp(), reports=reports)
         cover(np.random.default_rng(0), task, 200.0)
         row = row_of(task.mdp)
         visits = np.bincount(row, weights=task.count, minlength=12)
@@ -170,8 +179,9 @@ class TestLiving:
         assert (visits[~can_be] == 0).all()
         assert np.abs(visits[can_be] - 200).max() < 6 * np.sqrt(200)
         assert looks_drawn_from(task.count, task.mdp.transition.data, row)
-        paid = np.bincount(row, weights=task.count * task.mdp.outcome_reward, minlength=12)
-        np.testing.assert_allclose(task.reward_sum, paid, atol=1e-9)
+        for power, sums in ((1, task.reward_sum), (2, task.reward_square_sum)):
+            paid = np.bincount(row, weights=task.count * task.mdp.outcome_reward**power, minlength=12)
+            np.testing.assert_allclose(sums, paid, atol=1e-9)
 
 
 class TestBeginning:
@@ -207,11 +217,11 @@ class TestBeginning:
             replace(CONFIG, **changes)
 
 
-def meeting_of(n: int = 5, temperature: float = 0.25, **changes: object) -> TrainingBatch:
+def batch_of(n: int = 5, temperature: float = 0.25, **changes: object) -> TrainingBatch:
     pool = TaskPool(replace(CONFIG, slots=n, **changes), SAMPLER, [3, 0])
     training_batch = TrainingBatch(VectorRollout(pool.tasks), temperature)
     for _ in range(2):
-        training_batch.rollout.live(
+        training_batch.rollout.run_episode(
             np.random.default_rng(0),
             training_batch.acting_policy(
                 1 / training_batch.rollout.batch.n_actions[training_batch.rollout.batch.pair_mdp]
@@ -221,16 +231,16 @@ def meeting_of(n: int = 5, temperature: float = 0.25, **changes: object) -> Trai
     return training_batch
 
 
-def per_life(training_batch: TrainingBatch, table: Floats) -> list[Floats]:
+def per_task(training_batch: TrainingBatch, table: Floats) -> list[Floats]:
     parts = np.split(table, training_batch.rollout.pair_start[1:-1])
     return [part.reshape(task.mdp.reward.shape) for part, task in zip(parts, training_batch.rollout.tasks, strict=True)]
 
 
-class TestMeeting:
+class TestTrainingBatch:
     def test_targets_are_boltzmann_policies_of_the_optimal_values(self):
-        training_batch = meeting_of(temperature=0.3)
+        training_batch = batch_of(temperature=0.3)
         for task, target in zip(
-            training_batch.rollout.tasks, per_life(training_batch, training_batch.target), strict=True
+            training_batch.rollout.tasks, per_task(training_batch, training_batch.target), strict=True
         ):
             q = optimal_q(task.mdp)
             advantage = q - q.max(axis=1, keepdims=True)
@@ -239,14 +249,16 @@ class TestMeeting:
             np.testing.assert_allclose(target, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
 
     def test_scores_are_exact(self):
-        training_batch = meeting_of()
+        training_batch = batch_of()
         best = np.concatenate([optimal_q(task.mdp).reshape(-1) for task in training_batch.rollout.tasks])
         assert training_batch.greedy_score(best) == pytest.approx(1, abs=1e-6)
         scores = []
-        certain = training_batch.estimates.q_table(training_batch.known, CERTAINTY_EQUIVALENT)
+        certain = training_batch.estimates.q_table(CERTAINTY_EQUIVALENT)
         visited = np.zeros(len(certain), dtype=bool)
-        visited[training_batch.rollout.pair_start[training_batch.known.pair_mdp] + training_batch.known.pair] = True
-        tables = per_life(training_batch, certain), per_life(training_batch, visited)
+        known = training_batch.estimates.model.table
+        assert (known.n_states == training_batch.rollout.batch.n_states).all()
+        visited[training_batch.rollout.pair_start[known.pair_mdp] + known.pair] = True
+        tables = per_task(training_batch, certain), per_task(training_batch, visited)
         for task, q, tried in zip(training_batch.rollout.tasks, *tables, strict=True):
             q = np.where(tried | ~tried.any(axis=1, keepdims=True), q, -np.inf)
             policy = greedy_among_ties(q.reshape(-1), task.mdp.first_pair).reshape(q.shape)
@@ -254,16 +266,18 @@ class TestMeeting:
         assert training_batch.certainty_equivalent_score() == pytest.approx(np.mean(scores), abs=1e-6)
 
     def test_the_score_of_a_network_is_that_of_what_it_exploits_by(self):
-        training_batch = meeting_of(n=12, behaviours=only("uniform").behaviours)
+        training_batch = batch_of(n=12, behaviours=only("uniform").behaviours)
         logits = np.random.default_rng(0).normal(size=len(training_batch.q))
         scores, n_unknown = [], 0
-        for task, mine in zip(training_batch.rollout.tasks, per_life(training_batch, logits), strict=True):
+        for task, mine in zip(training_batch.rollout.tasks, per_task(training_batch, logits), strict=True):
             p, n_actions = task.mdp.transition, task.mdp.n_actions
             state = np.repeat(np.arange(p.shape[0]) // n_actions, np.diff(p.indptr))
             unknown = np.bincount(state, weights=task.count) == 0
             if task.reports:
                 unknown[p.indices[task.count > 0]] &= ~task.mdp.terminal[p.indices[task.count > 0]]
-            scores.append(np.clip(Scorer(task.mdp)(exploiting(PlannerOutput(mine, unknown=unknown))), 0, 1))
+            best = np.eye(n_actions)[mine.argmax(axis=1)]
+            mixed = softmax(mine / MIXING_TEMPERATURE)  # on average over how its states are numbered
+            scores.append(np.clip(Scorer(task.mdp)(np.where(unknown[:, None], mixed, best)), 0, 1))
             n_unknown += unknown.sum()
         assert n_unknown > 0
         assert training_batch.exploiting_score(logits) == pytest.approx(np.mean(scores), abs=1e-6)
@@ -271,7 +285,7 @@ class TestMeeting:
     def test_nobody_acts_out_of_line(self):
         """Each behaviour does what its name says, and a little at random."""
         for kind in ("uniform", "policy"):
-            training_batch = meeting_of(behaviours=only(kind).behaviours)
+            training_batch = batch_of(behaviours=only(kind).behaviours)
             batch = training_batch.rollout.batch
             uniform = 1 / batch.n_actions[batch.pair_mdp]
             policy = np.zeros(len(uniform))
@@ -282,7 +296,7 @@ class TestMeeting:
     def test_gradients_reach_every_output_and_lower_the_loss(self):
         torch.manual_seed(0)
         network = PolicyNetwork(NetworkConfig(8, 2, 2, dropout=0.0, inputs="planned", quantiles=(0.1, 0.5, 0.9)))
-        training_batch = meeting_of()
+        training_batch = batch_of()
         optimizer = torch.optim.Adam(network.parameters(), 1e-2)
         losses = []
         for _ in range(25):
@@ -298,7 +312,7 @@ class TestMeeting:
         np.testing.assert_allclose(np.add.reduceat(policy, training_batch.rollout.batch.first_pair), 1, atol=1e-5)
 
     def test_terminal_states_do_not_count(self):
-        training_batch = meeting_of(8, unreported=0.0)
+        training_batch = batch_of(8, unreported=0.0)
         terminal = np.concatenate([task.mdp.terminal for task in training_batch.rollout.tasks])[training_batch.state]
         assert terminal.any()
         logits = torch.zeros(len(training_batch.q), dtype=torch.float64)
@@ -381,9 +395,9 @@ def test_the_quantile_loss_is_least_at_the_true_quantiles() -> None:
 class TestPool:
     def step(self, pool: TaskPool, number: int) -> None:
         rng = np.random.default_rng([9, number])
-        training_batch = pool.meet(rng, 4, 0.25)
+        training_batch = pool.sample(rng, 4, 0.25)
         batch = training_batch.rollout.batch
-        pool.go_on(rng, training_batch, 1 / batch.n_actions[batch.pair_mdp])
+        pool.advance(rng, training_batch, 1 / batch.n_actions[batch.pair_mdp])
 
     def test_a_restored_pool_goes_on_bit_by_bit(self):
         pool, other = (TaskPool(CONFIG, SAMPLER, [3, 0]) for _ in range(2))
@@ -395,7 +409,7 @@ class TestPool:
             self.step(other, number)
             ours, theirs = pool.state(), other.state()
             assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-        assert pool.n_begun > CONFIG.slots  # some lives ended and others began meanwhile
+        assert pool.n_begun > CONFIG.slots  # some tasks ended and others began meanwhile
         for task, twin in zip(pool.tasks, other.tasks, strict=True):
             assert (task.behaviour, task.reports, task.again, task.steps) == (
                 twin.behaviour, twin.reports, twin.again, twin.steps
@@ -412,7 +426,7 @@ class TestPool:
             self.step(other, number)
         assert all(torch.equal(saved[name], before[name]) for name in saved)
 
-    def test_lives_have_all_ages_and_are_always_as_many(self):
+    def test_tasks_have_all_ages_and_are_always_as_many(self):
         pool = TaskPool(replace(CONFIG, slots=30, episodes=(8, 8), behaviours=(0.0, 1.0, 0.0, 0.0)), SAMPLER, [0, 0])
         assert len({task.episodes_left for task in pool.tasks}) > 4
         for number in range(5):
@@ -421,7 +435,7 @@ class TestPool:
             assert all(task.episodes_left > 0 for task in pool.tasks)
         assert len({task.number for task in pool.tasks}) == 30
 
-    def test_processes_meet_different_lives(self):
+    def test_processes_have_different_tasks(self):
         one, other = (TaskPool(CONFIG, SAMPLER, [3, rank]).state() for rank in (0, 1))
         assert one["count"].shape != other["count"].shape or not torch.equal(one["count"], other["count"])
 

@@ -60,7 +60,7 @@ def test_with_much_data_careful_plans_are_good_ones(name: str) -> None:
     score, widths = Scorer(mdp), []
     for visits in (10.0, 1000.0):
         z = explore(np.random.default_rng(0), MDPBatch.of([mdp]), np.array([visits]))
-        statistics = Statistics.from_batch(z, [], float(mdp.outcome_reward.min()), float(mdp.outcome_reward.max()))
+        statistics = Statistics.from_table(z, [], float(mdp.outcome_reward.min()), float(mdp.outcome_reward.max()))
         plan = Agent.from_pretrained().plan(statistics, discount=mdp.discount)
         assert plan.q_quantiles is not None
         widths.append(float((plan.q_quantiles[..., -1] - plan.q_quantiles[..., 0]).mean()))

@@ -234,13 +234,13 @@ CASES: dict[str, tuple[str, Case]] = {
     "transitions of different lengths": ("actions", lambda: Statistics.from_transitions([0, 1], [0], [0.0], [1, 1])),
     "float states in transitions": ("states", lambda: Statistics.from_transitions([0.5], [0], [0.0], [1])),
     "merging different actions": ("n_actions", lambda: Statistics(2, 2).merge(Statistics(2, 3))),
-    "statistics that are not there": ("the bundle", lambda: Statistics.load("nowhere")),
+    "statistics that are not there": ("the file", lambda: Statistics.load("nowhere")),
 }  # fmt: skip
 
 
 def discover_too_much() -> None:
     agent = tiny_agent().reset(None, 2)
-    codec = agent.problem.names.states
+    codec = agent.problem.encoding.states
     assert isinstance(codec, LabelCodec)
     codec.n, codec.labels = 50_000, list(range(50_000))
     agent.act("one more")

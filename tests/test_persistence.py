@@ -12,9 +12,9 @@ import pytest
 from gymnasium import spaces
 
 from mdpfn import Agent, MdpfnError
-from mdpfn.online.problem import Options
-from mdpfn.spaces.encoding import space_from_json, space_to_json
-from mdpfn.storage import DESCRIPTION, TENSORS
+from mdpfn.online.options import Options
+from mdpfn.spaces.json import space_from_json, space_to_json
+from mdpfn.storage import read_bundle, write_bundle
 from mdpfn.weights import DEFAULT_WEIGHTS, save_model, shipped_models
 from tests.interface import contents, tiny_agent, tiny_model
 
@@ -49,6 +49,8 @@ def test_a_saved_agent_goes_on_bit_by_bit(name: str, steps: int, tmp_path: Path)
     assert contents(again.statistics) == contents(agent.statistics)
     np.testing.assert_array_equal(again.plan().policy_logits, agent.plan().policy_logits)
     np.testing.assert_array_equal(again.result.returns, agent.result.returns)
+    assert again.problem.history.discounted_returns == agent.problem.history.discounted_returns
+    assert again.problem.learner.clock == agent.problem.learner.clock
     assert again.result.coverage.start_states == agent.result.coverage.start_states
 
 
@@ -86,10 +88,11 @@ def test_fitted_agents_and_new_ones_can_be_saved(tmp_path: Path) -> None:
 
 
 def test_models_are_loaded_by_path_and_copied_into_agents(tmp_path: Path) -> None:
-    save_model(tmp_path / "model", tiny_model().network, {"notes": "untrained"})
-    agent = Agent.from_pretrained(tmp_path / "model")
+    save_model(tmp_path / "model.safetensors", tiny_model().network, {"notes": "untrained"})
+    agent = Agent.from_pretrained(tmp_path / "model.safetensors")
+    assert agent.model.name == "model"
     agent.save(tmp_path / "agent")
-    (tmp_path / "model" / TENSORS).unlink()
+    (tmp_path / "model.safetensors").unlink()
     assert Agent.load(tmp_path / "agent").model.card["notes"] == "untrained"
 
 
@@ -97,32 +100,57 @@ def test_models_are_loaded_by_path_and_copied_into_agents(tmp_path: Path) -> Non
 def test_shipped_weights_are_saved_by_name(tmp_path: Path) -> None:
     Agent.from_pretrained().save(tmp_path / "named")
     Agent.from_pretrained().save(tmp_path / "copied", copy_weights=True)
-    assert (tmp_path / "named" / TENSORS).stat().st_size < 1000 < (tmp_path / "copied" / TENSORS).stat().st_size
+    assert (tmp_path / "named").stat().st_size < 2000 < 100_000 < (tmp_path / "copied").stat().st_size
     networks = [Agent.load(tmp_path / kind).model.network for kind in ("named", "copied")]
     assert all((a == b).all() for a, b in zip(*(n.state_dict().values() for n in networks), strict=True))
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:
     agent = tiny_agent().reset(3, 2)
-    agent.save(tmp_path / "agent")
-    description = tmp_path / "agent" / DESCRIPTION
-    good = description.read_text()
-    description.write_text(json.dumps({**json.loads(good), "kind": "something else"}))
-    with pytest.raises(MdpfnError, match="SHA-256"):
-        Agent.load(tmp_path / "agent")
-    description.write_text(good)
-    tensors = tmp_path / "agent" / TENSORS
-    tensors.write_bytes(tensors.read_bytes()[:-1] + b"\x00\x01")
-    with pytest.raises(MdpfnError, match="SHA-256"):
-        Agent.load(tmp_path / "agent")
-    with pytest.raises(MdpfnError, match="must hold"):
+    agent.observe(0, 1, 1.0, 2, terminated=False)
+    path = tmp_path / "agent"
+    agent.save(path)
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b"directed", b"undirect").replace(b"softmax", b"maxsoft"))
+    with pytest.raises(MdpfnError, match="checksums do not hold"):
+        Agent.load(path)
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    with pytest.raises(MdpfnError, match="checksums do not hold"):
+        Agent.load(path)
+    for damaged in (good[:-1], good[: len(good) // 2], good[:7], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(MdpfnError, match="must hold arrays"):
+            Agent.load(path)
+    with pytest.raises(MdpfnError, match="cannot be read"):
         Agent.load(tmp_path / "nowhere")
+
+
+def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:
+    agent = tiny_agent().reset(3, 2)
+    agent.save(tmp_path / "agent")
+    arrays, description = read_bundle(tmp_path / "agent")
+    write_bundle(tmp_path / "other", arrays, {**description, "kind": "something else"})
+    with pytest.raises(MdpfnError, match="must hold an agent"):
+        Agent.load(tmp_path / "other")
+    write_bundle(tmp_path / "newer", arrays, {**description, "format": 99})
+    with pytest.raises(MdpfnError, match="match the versions"):
+        Agent.load(tmp_path / "newer")
+
+
+def test_an_agent_is_one_file_and_takes_the_place_of_the_last_one(tmp_path: Path) -> None:
+    agent = tiny_agent().reset(3, 2)
+    for _ in range(2):
+        agent.observe(0, 1, 1.0, 2, terminated=False)
+        agent.save(tmp_path / "deep" / "agent of mine")
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["agent of mine"]
+    assert Agent.load(tmp_path / "deep" / "agent of mine").statistics.n_transitions == 2
 
 
 def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(MdpfnError, match="would be lost"):
+    with pytest.raises(MdpfnError, match="directory"):
         tiny_agent().save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     assert (tmp_path / "thesis.tex").read_text() == "precious"
 
 

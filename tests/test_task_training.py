@@ -1,4 +1,4 @@
-"""Training on lives: stopping, resuming and many processes change nothing about what it computes."""
+"""Training on tasks: stopping, resuming and many processes change nothing about what it computes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import torch
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import NetworkConfig
 from mdpfn.prior.world import WorldConfig
-from mdpfn.storage import read_bundle
 from mdpfn.training.config import CONFIGS, TrainingConfig, from_dict
 from mdpfn.training.loop import Trainer, train
 from mdpfn.training.tasks import TaskConfig
 from mdpfn.weights import load_model
-from tests.runs import SMALL, final_state, identical, metrics_of, train_together
+from tests.runs import SMALL, final_state, identical, metrics_of, model_of, train_together
 
-LIVED = replace(
+TASKS = replace(
     SMALL,
     network=NetworkConfig(width=8, n_heads=2, depth=2, dropout=0.2, inputs="planned", quantiles=(0.25, 0.5, 0.75)),
     world=WorldConfig(n_states=(2, 6), n_actions=(2, 3), discount=(0.8, 0.9)),
@@ -49,64 +48,64 @@ def stop_after(patch: pytest.MonkeyPatch, step: int) -> None:
 
 
 def test_stopping_at_any_step_leaves_no_trace(tmp_path):
-    train(LIVED, tmp_path / "whole")
+    train(TASKS, tmp_path / "whole")
     assert {name.split(".")[0] for name in final_state(tmp_path / "whole")} == {
         "network", "optimizer", "average", "source0"
     }  # fmt: skip
-    for step in range(1, LIVED.steps):
+    for step in range(1, TASKS.steps):
         run = tmp_path / f"stopped-{step}"
-        with pytest.MonkeyPatch.problem() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             stop_after(patch, step)
-            assert train(LIVED, run).step == step
-        assert train(LIVED, run, resume="auto").step == LIVED.steps
+            assert train(TASKS, run).step == step
+        assert train(TASKS, run, resume="auto").step == TASKS.steps
         assert identical(final_state(run), final_state(tmp_path / "whole"))
         assert metrics_of(run) == metrics_of(tmp_path / "whole")
-        assert identical(read_bundle(run / "model")[0], read_bundle(tmp_path / "whole" / "model")[0])
+        assert identical(model_of(run), model_of(tmp_path / "whole"))
 
 
 def test_what_is_measured(tmp_path):
-    train(LIVED, tmp_path)
+    train(TASKS, tmp_path)
     steps = [line for line in metrics_of(tmp_path) if "loss" in line]
     assert all({"kl", "score", "pinball"} <= line.keys() for line in steps)
     assert all(line["kl"] >= -1e-6 and 0 <= line["score"] <= 1 for line in steps)
-    card = load_model(tmp_path / "model").card["training"]
+    card = load_model(tmp_path / "model.safetensors").card["training"]
     assert card["validation_greedy_score"] == metrics_of(tmp_path)[-1]["validation_greedy_score"]
-    assert load_model(tmp_path / "model").network.config == LIVED.network
+    assert load_model(tmp_path / "model.safetensors").network.config == TASKS.network
 
 
 def test_another_number_of_processes_is_refused(tmp_path):
-    train(LIVED, tmp_path)
-    trainer = Trainer(LIVED, tmp_path)
+    train(TASKS, tmp_path)
+    trainer = Trainer(TASKS, tmp_path)
     checkpoint = trainer.directory.newest()
     assert checkpoint is not None
     second = {name.replace("source0", "source1"): t for name, t in checkpoint.tensors.items() if "source0" in name}
     with pytest.raises(MdpfnError, match="number of processes is 1, but the run began with 2"):
         trainer.restore(replace(checkpoint, tensors={**checkpoint.tensors, **second}))
     trainer.restore(checkpoint)
-    assert trainer.step == LIVED.steps
+    assert trainer.step == TASKS.steps
 
 
 def test_configurations_survive_json(tmp_path):
-    for config in (LIVED, CONFIGS["mdpfn-1"]):
+    for config in (TASKS, CONFIGS["mdpfn-1"]):
         assert from_dict(TrainingConfig, json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"lives": None}, "inputs is 'planned'"),
+        ({"tasks": None}, "inputs is 'planned'"),
         ({"batch_size": 8}, "slots is 6"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(tmp_path, changes, message):
     with pytest.raises(MdpfnError, match=message):
-        Trainer(replace(LIVED, **changes), tmp_path)
+        Trainer(replace(TASKS, **changes), tmp_path)
 
 
 @pytest.mark.slow
 def test_two_processes_go_on_as_if_never_stopped(tmp_path):
     config = tmp_path / "config.json"
-    config.write_text(json.dumps(LIVED.to_dict()))
+    config.write_text(json.dumps(TASKS.to_dict()))
     for run, stop in (("stopped", 3), ("stopped", 0), ("whole", 0)):
         done = train_together(config, tmp_path / run, stop)
         assert done.returncode == 0, done.stderr

@@ -19,8 +19,8 @@ from tests.interface import tiny_model
 
 @pytest.fixture
 def weights(tmp_path: Path) -> str:
-    save_model(tmp_path / "tiny", tiny_model().network, {})
-    return str(tmp_path / "tiny")
+    save_model(tmp_path / "tiny.safetensors", tiny_model().network, {})
+    return str(tmp_path / "tiny.safetensors")
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:

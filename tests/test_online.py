@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from mdpfn import MdpfnError, Statistics
-from mdpfn.plan import empirical_value
+from mdpfn import MdpfnError, Statistics, Transition
+from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.planners.policies import one_hot
 from tests.interface import contents, tiny_agent
 
 
@@ -83,8 +84,7 @@ def test_a_state_of_blackjack_ends_some_episodes_and_not_others() -> None:
     z = agent.statistics.table()
     left = set((z.pair // 2).tolist())
     assert agent.statistics.terminal & left  # sticking ends the episode in a state in which others hit on
-    value = empirical_value(agent.statistics, agent.plan().greedy, 0.95)
-    assert np.abs(value).max() <= 1  # one game is won or lost once, whatever loops the states suggest
+    assert np.abs(agent.result.value).max() <= 1  # one game is won or lost once, whatever loops the states suggest
 
 
 def test_states_may_be_discovered_and_actions_start_anywhere() -> None:
@@ -202,7 +202,7 @@ def test_the_value_is_that_of_the_empirical_model() -> None:
     history = Statistics(6, 2)
     for _ in range(40):
         state, action, following = rng.integers([5, 2, 6]).tolist()
-        history.update(state, action, float(rng.normal()), following, terminated=following == 5)
+        history.add(Transition(state, action, float(rng.normal()), following, terminated=following == 5))
     actions = np.array([0, 1, 0, 1, 1, 0])
     counts, sums = history.dense_counts()
     visits = counts.sum(-1)
@@ -213,7 +213,9 @@ def test_the_value_is_that_of_the_empirical_model() -> None:
     r = sums / np.maximum(visits, 1)
     chosen = np.arange(6), actions
     expected = np.linalg.solve(np.eye(6) - 0.9 * p[chosen], r[chosen])
-    np.testing.assert_allclose(empirical_value(history, actions, 0.9), expected, atol=1e-9)
+    model = EmpiricalModel.of(history.table())
+    value = model.policy_value(one_hot(actions, 2), model.table.mean_reward, 0.9)
+    np.testing.assert_allclose(value, expected, atol=1e-9)
 
 
 def test_results_tell_draw_and_save(tmp_path: Path) -> None:

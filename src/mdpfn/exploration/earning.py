@@ -1,0 +1,212 @@
+"""Exploration that earns: it pays for information where information is worth its price.
+
+It plans twice on what was observed. The certainty-equivalent plan takes the data at its word and gives V and Q. The
+exploring plan asks what looking around is worth on top of that: X(s, a), in units of value. Trying what was never tried
+is worth the price B; on the way there one loses L(s, a) = V(s) − Q(s, a) ≥ 0 with every action that is not the best:
+
+    X(s, a) = B − λ L̄(a)                                             never tried; L̄(a): what the action lost elsewhere
+    X(s, a) = φ B + (1 − φ) (−L(s, a) + g Σ_s' P̂(s' | s, a) X(s'))   tried n times; φ = 1 / (1 + (n / τ)^p) is doubt
+    X(s)    = max(0, max_a X(s, a)), and B in a state that was never left
+
+Who takes the best known action loses nothing, so X ≥ 0, and where nothing can be gained it exploits. The discount g of
+X is its own: how far curiosity reaches does not depend on how far the user looks ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from mdpfn.arrays import Floats, Ints, sums_by
+from mdpfn.evidence import PairTable
+from mdpfn.exploration.clock import Clock
+from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.planners.problem_info import ProblemInfo
+
+Objective: TypeAlias = Literal["return", "policy"]
+
+DENSE_ENTRIES = 20_000  # up to here a dense product of P and V is faster than a sparse one
+SWEEPS = 60  # of a plan: the next one goes on where it ended
+VALUE_TOLERANCE = 1e-3  # of the largest reward
+NOISE = 1e-9  # relative variance of rewards below which it is rounding
+TIE = 1e-3  # of the price: exploring values closer than this are equal
+
+
+@dataclass(frozen=True)
+class EarningConfig:
+    """The numbers of the rule, found by search on lives in worlds of the prior; the price and doubt matter most."""
+
+    price: float = 0.0164  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
+    price_growth: float = 0.36  # it grows with the budget E as E^this …
+    price_decay: float = 1.3  # … and falls with the share of it that is left to the power of this
+    late_in_episode: float = 1.2  # and grows as γ^(−this · t) with the step t: what is lost late counts less
+    undiscovered: float = 1.0  # and by exp(this · f), f the share of the states that was never seen
+    price_limit: float = 3.0  # of u / (1 − γ)
+    usual_reward: float = 2.0  # people write rewards of this order: the unit u until the budget says otherwise
+    noisy_visits: float = 0.77  # τ of a pair that was seen to be noisy
+    certain_visits: float = 0.014  # τ of any other pair in a world without noise …
+    suspicion: float = 0.41  # … and this much more, times the share of noisy pairs among those tried twice
+    undiscovered_doubt: float = 2.0  # … all times this while there are states never seen
+    doubt_exponent: float = 1.2  # p
+    pooled_loss: float = 0.47  # λ
+    untried_spreads: float = 2.0  # an untried pair is worth mean V − L̄(a) − this many standard deviations of V
+    curiosity: float = 0.96  # g
+    replan_every: int = 8  # steps
+    states_per_step: int = 25  # the plan of a large problem must serve for more than one step
+    policy_price: float = 3.0  # factor of the price where only the final policy counts
+
+
+@dataclass
+class Carried:
+    """What a plan leaves for the next one, which starts from it."""
+
+    value: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) V
+    extra: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) X
+    loss: Floats = field(default_factory=lambda: np.zeros(0))  # (A,) L̄
+    scalars: Floats = field(default_factory=lambda: np.zeros(3))  # mean and spread of V over known states, the price
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Everything, to be saved."""
+        return {"value": self.value, "extra": self.extra, "loss": self.loss, "scalars": self.scalars}
+
+    def make_room(self, n_states: int, n_actions: int) -> None:
+        """Let there be an entry for every state and action."""
+        more = np.zeros(max(n_states - len(self.value), 0))
+        self.value, self.extra = np.append(self.value, more), np.append(self.extra, more)
+        if len(self.loss) != n_actions:
+            self.loss = np.zeros(n_actions)
+
+
+class _Rows:
+    """The visited pairs of states in which there is a choice, and where they lead, over all state ids."""
+
+    def __init__(self, model: EmpiricalModel) -> None:
+        z, layout = model.table, model.layout
+        self.n_states, self.n_actions = int(z.n_states[0]), int(z.n_actions[0])
+        mine = np.flatnonzero(model.goes_on)
+        self.state, self.action, self.n_visits = z.state[mine], z.action[mine], z.n_visits[mine]
+        self.first = np.flatnonzero(np.diff(self.state, prepend=-1))
+        self.known = self.state[self.first]  # states that were left at least once, ascending
+        self.reward = z.mean_reward[mine]
+        variance = z.reward_square_sum[mine] / self.n_visits - self.reward**2
+        self.noisy = (z.n_successors[mine] > 1) | (variance > NOISE * (variance + self.reward**2))
+        n_seen = layout.n_active + len(np.unique(z.successor[layout.successor >= layout.n_active]))
+        self.seen_share = n_seen / self.n_states
+        self.unknown = np.ones(self.n_states, dtype=bool)
+        self.unknown[layout.active] = False
+        self.terminal = np.setdiff1d(layout.active, self.known)
+        untried = np.ones((self.n_states, self.n_actions), dtype=bool)
+        untried[z.state, z.action] = False
+        untried.reshape(-1)[z.forbidden] = False
+        self.untried = untried
+        self.durations = z.duration[mine]
+        rows: csr_array = csr_array((z.successor_probs, z.successor, np.append(0, z.n_successors.cumsum())),
+                                    shape=(len(z.pair), self.n_states))[mine]  # fmt: skip
+        self.transition = rows.toarray() if len(mine) * self.n_states <= DENSE_ENTRIES else rows
+
+    def best(self, of_rows: Floats) -> Floats:
+        """(known,) the largest value among the tried actions of each state."""
+        best: Floats = np.maximum.reduceat(of_rows, self.first)
+        return best
+
+
+class EarningExplorer:
+    """Chooses actions that earn and inform; what it needs of the past is in the evidence and in what it carries.
+
+    With `objective="policy"` only the policy at the end counts, so that information may cost more until then.
+    """
+
+    def __init__(self, objective: Objective = "return", config: EarningConfig = EarningConfig()) -> None:  # noqa: B008
+        self.objective, self.config = objective, config
+        self.carried = Carried()
+
+    def plans_again(self, clock: Clock, n_visited: int, n_actions: int) -> bool:
+        """Whether to plan in the middle of an episode."""
+        served = clock.steps_since_plan * self.config.states_per_step >= n_visited / n_actions
+        return served and (clock.replan_trigger or clock.steps_since_plan >= self.config.replan_every)
+
+    def actions(self, table: PairTable, info: ProblemInfo, clock: Clock) -> Ints:
+        """(S,) the action to take in every state from now on."""
+        rows = _Rows(EmpiricalModel.of(table))
+        self.carried.make_room(rows.n_states, rows.n_actions)
+        values = np.where(rows.untried, 0.0, -np.inf)
+        if len(rows.state):
+            q = self._plan_certain(rows, table, info)
+            values = self._plan_exploring(rows, q, self._price(rows, table, info, clock))
+        best: Ints = (values >= values.max(axis=1, keepdims=True) - TIE * self.carried.scalars[2]).argmax(axis=1)
+        return best[: int(table.n_states[0])]
+
+    def _plan_certain(self, rows: _Rows, table: PairTable, info: ProblemInfo) -> Floats:
+        """(rows,) certainty-equivalent Q; untried actions are worth a little less than any known state."""
+        value, (mean, spread, price) = self.carried.value, self.carried.scalars
+        untried = mean - self.carried.loss - self.config.untried_spreads * spread
+        fallback = np.where(rows.untried[rows.known], untried, -np.inf).max(axis=1)
+        discount = info.discount[0] ** rows.durations
+        value[rows.terminal] = 0.0
+        for _ in range(SWEEPS):
+            value[rows.unknown] = mean
+            q: Floats = rows.reward + discount * (rows.transition @ value)
+            best = np.maximum(rows.best(q), fallback)
+            change = np.abs(best - value[rows.known]).max()
+            value[rows.known] = best
+            mean = float(best.mean())
+            if change < VALUE_TOLERANCE * table.reward_scale[0]:
+                break
+        tried = np.bincount(rows.action, minlength=rows.n_actions)
+        self.carried.loss = sums_by(rows.action, value[rows.state] - q, rows.n_actions) / (tried + 1)
+        self.carried.scalars = np.array([mean, float(best.std()), price])
+        return q
+
+    def _plan_exploring(self, rows: _Rows, q: Floats, price: float) -> Floats:
+        """(S, A) X, −∞ for actions that do not exist."""
+        config, carried = self.config, self.carried
+        twice = rows.n_visits >= 2
+        suspicion = config.suspicion * rows.noisy[twice].mean() if twice.any() else 0.0
+        visits = (config.certain_visits + suspicion) * (config.undiscovered_doubt if rows.seen_share < 1 else 1.0)
+        doubt = 1 / (1 + (rows.n_visits / np.where(rows.noisy, config.noisy_visits, visits)) ** config.doubt_exponent)
+        untried = price - config.pooled_loss * carried.loss
+        floor = np.maximum(np.where(rows.untried[rows.known], untried, 0.0).max(axis=1), 0.0)
+        gain = doubt * price - (1 - doubt) * (carried.value[rows.state] - q)
+        before = carried.scalars[2]
+        extra = carried.extra * (price / before if before else 0.0)
+        extra[rows.unknown], extra[rows.terminal] = price, 0.0
+        for _ in range(SWEEPS):
+            x = gain + (1 - doubt) * config.curiosity * (rows.transition @ extra)
+            best = np.maximum(rows.best(x), floor)
+            change = np.abs(best - extra[rows.known]).max()
+            extra[rows.known] = best
+            if change < 2 * TIE * price:
+                break
+        carried.extra, carried.scalars[2] = extra, price
+        values = np.where(rows.untried, untried, -np.inf)
+        values[rows.state, rows.action] = x
+        return values
+
+    def _price(self, rows: _Rows, table: PairTable, info: ProblemInfo, clock: Clock) -> float:
+        """B: what trying an untried pair may cost now, in units of value."""
+        config = self.config
+        budget = clock.budget or 2 * (clock.episode + 8)
+        share = 1.0 if self.objective == "policy" else clock.share_left
+        price = config.price * (budget / 64) ** config.price_growth * share**config.price_decay
+        price *= config.policy_price if self.objective == "policy" else 1.0
+        late = -config.late_in_episode * clock.step * np.log(max(info.discount[0], 1e-9))
+        price *= np.exp(config.undiscovered * (1 - rows.seen_share) + min(late, 50.0))
+        return float(min(price, config.price_limit) * self._unit(rows, info, clock.share_left) * info.horizon[0])
+
+    def _unit(self, rows: _Rows, info: ProblemInfo, share_left: float) -> float:
+        """The unit of rewards: the largest that was seen, mixed with a usual one as long as there is time to find it.
+
+        Rewards below zero count by their average: a cliff to avoid is no treasure to look for.
+        """
+        if np.isfinite(info.reward_high[0]):
+            return float(max(abs(info.reward_high[0]), abs(info.reward_low[0])))
+        usual, paid = self.config.usual_reward, rows.reward != 0
+        if not paid.any():
+            return usual
+        average = float(np.average(np.abs(rows.reward[paid]), weights=rows.n_visits[paid]))
+        seen = max(float(rows.reward.max()), average)
+        return float(max(seen, usual**share_left * seen ** (1 - share_left)))
