@@ -50,7 +50,7 @@ def main(json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None, r
     torch.set_num_threads(1)
     steps = random_steps()
     agent = Agent.from_pretrained().reset(16, 4, seed=0)
-    agent.act(0)  # plans, and holds that plan through all the steps below
+    agent.act(0)  # what only the first plan costs is not a step's
     figures = {
         "environment_step_us": 1e6 * environment_seconds() / STEPS,
         "agent_step_us": 1e6 * best_of(3, lambda: live_through(agent, steps)) / STEPS,

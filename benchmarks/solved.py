@@ -15,7 +15,7 @@ import tyro
 
 from mdpfn.bench.environments import ENVIRONMENTS
 from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol, scores_after
-from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_planner
+from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
 
 SOLVED = 0.95
 
@@ -31,7 +31,7 @@ def main(
     for environment in environments:
         found[environment] = {}
         for agent in agents:
-            method = Method(agent, planner=stored_planner("mdpfn-1")) if agent == IN_CONTEXT else Method(agent)
+            method = Method(agent, weights=stored_weights("mdpfn-1")) if agent == IN_CONTEXT else Method(agent)
             rows = scores_after(every, protocol, ENVIRONMENTS[environment], method)
             score = np.array([float(row["score"] or 0) for row in rows]).reshape(protocol.seeds, -1).mean(axis=0)
             unsolved = np.flatnonzero(score < SOLVED)

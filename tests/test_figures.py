@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from mdpfn import cli
-from mdpfn.bench.figures import draw_figures, tables, update_readme
+from mdpfn.bench.figures import draw_figures, tables, tables_in, update_readme
 from mdpfn.bench.figures.data import curve, group, label, option, read
 from mdpfn.bench.figures.leaderboard import Scores, earned_between
 from mdpfn.bench.figures.style import PALETTE
@@ -209,21 +209,29 @@ class TestTables:
 
     def test_leaderboard_has_both_halves_and_counts_what_is_solved(self, results: Path) -> None:
         table = tables(results)["leaderboard"]
-        assert table.headers == ["agent", "earned", "1–2", "3–4", "known", "1", "2", "4", "solved"]
+        assert table.headers == ["agent", "earned", "1–2", "3–4", "known", "at 4", "solved"]
         ours, _, uniform = table.rows
-        assert ours[0] == "in-context (paper)"
-        assert ours[1:4] == ["0.75 ± 0.00", "0.70", "0.80"]
-        assert ours[-1] == "100%"
-        assert uniform[0] == "uniform"
-        assert uniform[4:] == ["0.00 ± 0.00", "0.00", "0.00", "0.00", "0%"]
+        assert ours[:4] == ["in-context (paper)", "0.75±0.00", "0.70", "0.80"]
+        assert ours[4].startswith("0.95±")
+        assert ours[5:] == ["0.98", "100%"]
+        assert uniform == ["uniform", "-0.05±0.00", "-0.10", "0.00", "0.00±0.00", "0.00", "0%"]
+
+    def test_leaderboard_by_episodes(self, results: Path) -> None:
+        table = tables(results)["leaderboard_known"]
+        assert table.headers == ["agent", "1", "2", "4", "mean"]
+        assert table.rows[0] == ["in-context (paper)", "0.91", "0.95", "0.98", "0.95"]
+        assert [each.title for each in tables_in(results / "leaderboard.csv")] == [
+            "Leaderboard: earned and known",
+            "Leaderboard: known",
+        ]
 
     def test_scores_of_an_environment_are_clipped_after_the_mean_over_seeds(self, results: Path) -> None:
         scores = [("lake", "ucbvi", "", "", seed, 1, score, score) for seed, score in enumerate((-1.0, 1.5))]
         write(results / "leaderboard.csv", LEADERBOARD, [*scores, *(("pit", *row[1:6], -3.0, -3.0) for row in scores)])
         (row,) = tables(results)["leaderboard"].rows
         earned, *_, known, _, solved = row[1:]
-        assert known.startswith("0.12 ±")  # (0.25 + 0) / 2
-        assert earned.startswith("-0.38 ±")  # (0.25 − 1) / 2
+        assert known.startswith("0.12±")  # (0.25 + 0) / 2
+        assert earned.startswith("-0.38±")  # (0.25 − 1) / 2
         assert solved == "0%"
 
     def test_offline_leaderboard_has_the_best_penalty_of_every_environment(self, results: Path) -> None:

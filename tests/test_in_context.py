@@ -66,9 +66,9 @@ def test_an_episode_left_half_done_ends_its_policy() -> None:
     agent = learner(2, 2, planner)
     agent.observe(Transition(0, agent.act(0), 0.0, 1))
     assert agent.clock.step == 1
-    agent.new_episode()
+    agent.begin(3)
     assert agent.acting_policy is None
-    assert agent.clock.step == 0
+    assert (agent.clock.step, agent.clock.budget) == (0, 3)
     agent.act(0)
     assert len(planner.calls) == 2
 
@@ -135,3 +135,29 @@ def test_the_planner_is_told_the_scale_of_rewards() -> None:
         table, info = planner.calls[-1]
         assert table.reward_scale.tolist() == [scale]
         assert float(info.discount[0]) == 0.9
+
+
+def test_without_exploration_it_acts_by_its_plan() -> None:
+    planner = CountingPlanner()
+    for exploration in ("softmax", "directed"):
+        agent = learner(1, 3, planner, exploration=exploration, explore=False)
+        agent.observe(Transition(0, 0, 0.0, 0))
+        agent.observe(Transition(0, 1, 0.0, 0, truncated=True))
+        assert {agent.act(0) for _ in range(30)} == {2} == {int(agent.plan()[0].argmax())}
+
+
+def test_actions_that_do_not_exist_are_never_taken() -> None:
+    """Not by a policy, not by chance where there is no policy yet."""
+    agent = learner(1, 4, lambda table, info: PlannerOutput(masked(table)), acting_temperature=10.0)
+    agent.evidence.allow(0, (False, True, False, True))
+    assert {agent.act(0) for _ in range(100)} == {1, 3}
+    agent.evidence.make_room(2)
+    agent.evidence.allow(1, (True, False, False, True))
+    assert {agent.act(1) for _ in range(100)} == {0, 3}
+    assert agent.plan()[0, [0, 2]].tolist() == [0, 0]
+
+
+def masked(table: PairTable) -> np.ndarray:
+    logits = np.zeros((int(table.n_states[0]), 4))
+    logits.reshape(-1)[table.forbidden] = -np.inf
+    return logits

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from safetensors.numpy import save
 
 from mdpfn import Agent, MdpfnError
 from mdpfn.online.options import Options
@@ -17,6 +20,7 @@ from mdpfn.spaces.json import space_from_json, space_to_json
 from mdpfn.storage import read_bundle, write_bundle
 from mdpfn.weights import DEFAULT_WEIGHTS, save_model, shipped_models
 from tests.interface import contents, tiny_agent, tiny_model
+from tests.planned import planned_model
 
 
 def run_on(agent: Agent, env: Any, observation: Any, n: int) -> tuple[list[Any], Any]:
@@ -135,6 +139,51 @@ def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:
     write_bundle(tmp_path / "newer", arrays, {**description, "format": 99})
     with pytest.raises(MdpfnError, match="match the versions"):
         Agent.load(tmp_path / "newer")
+
+
+def as_version_0_1(path: Path, directory: Path) -> None:
+    """What version 0.1 would have left of this agent: a directory of three files, with fewer arrays."""
+    arrays, description = read_bundle(path)
+    new = {"statistics.reward_square_sum", "statistics.duration", "statistics.forbidden", "statistics.forbidden_mdp"}
+    kept = {name: array for name, array in arrays.items() if name not in new and not name.startswith("explorer.")}
+    context = description["context"]
+    clock, history = context.pop("clock"), context["history"]
+    del history["discounted_returns"]
+    history["under_way"] = [(i, (total, length)) for i, (total, _, length) in history["under_way"]]
+    options = {name: context["options"][name] for name in ("discount", "reward_range", "replan_every", "risk")}
+    explorer = {"episode": clock["episode"], "steps_since_plan": clock["steps_since_plan"], "news": 0}
+    old = {"options": options, "steps_since_plan": clock["steps_since_plan"], "explorer": explorer}
+    data = save(kept)
+    sealed = {**description, "format": 1, "context": {**context, **old}, "sha256": hashlib.sha256(data).hexdigest()}
+    text = json.dumps(sealed).encode()
+    directory.mkdir()
+    (directory / "tensors.safetensors").write_bytes(data)
+    (directory / "description.json").write_bytes(text)
+    (directory / "description.sha256").write_text(f"{hashlib.sha256(text).hexdigest()}  description.json\n")
+
+
+@pytest.mark.parametrize("make", [tiny_agent, lambda: Agent(planned_model())], ids=["softmax", "directed"])
+def test_agents_of_version_0_1_go_on(make: Callable[[], Agent], tmp_path: Path) -> None:
+    env = gym.make("FrozenLake-v1")
+    agent = make().reset(env.observation_space, env.action_space, reward_range=(0, 1), seed=5)
+    run_on(agent, env, env.reset(seed=5)[0], 30)
+    agent.save(tmp_path / "new")
+    as_version_0_1(tmp_path / "new", tmp_path / "old")
+    again = Agent.load(tmp_path / "old")
+    assert again.plan().greedy.tolist() == agent.plan().greedy.tolist()
+    assert again.result.returns.tolist() == agent.result.returns.tolist()
+    ours, theirs = agent.statistics.table(), again.statistics.table()
+    for name in ("pair", "n_visits", "reward_sum", "successor", "transition_count", "n_terminated"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    clocks = agent.problem.learner.clock, again.problem.learner.clock
+    assert (clocks[0].episode, clocks[0].step) == (clocks[1].episode, clocks[1].step)
+    assert again.problem.options == agent.problem.options
+    run_on(again, env, env.reset(seed=6)[0], 30)
+    again.save(tmp_path / "present")
+    assert Agent.load(tmp_path / "present").statistics.n_transitions == 60
+    (tmp_path / "old" / "description.json").write_text("{}")
+    with pytest.raises(MdpfnError, match="damaged"):
+        Agent.load(tmp_path / "old")
 
 
 def test_an_agent_is_one_file_and_takes_the_place_of_the_last_one(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def write_agent(
         observed = statistics_to_arrays(problem.learner.evidence)
         arrays |= {STATISTICS + name: array for name, array in observed.items()}
         if problem.learner.explorer is not None:
-            arrays |= {EXPLORER + name: array for name, array in problem.learner.explorer.carried.arrays().items()}
+            arrays |= {EXPLORER + name: array for name, array in vars(problem.learner.explorer.carried).items()}
         if problem.learner.acting_policy is not None:
             arrays[POLICY] = problem.learner.acting_policy
         description["context"] = _problem_to_json(problem)

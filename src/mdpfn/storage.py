@@ -35,7 +35,7 @@ _number = itertools.count()
 
 def write_bundle(path: Path, arrays: Arrays, description: Mapping[str, Any]) -> None:
     """Write arrays and description to the file at `path`, all or nothing; a link is followed, not replaced."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps({**description, "sha256": _sha256(save(dict(arrays)))}, ensure_ascii=False)
     data = save(dict(arrays), metadata={DESCRIPTION: text, SEAL: _sha256(text.encode())})
     write_file(path, data)

@@ -14,6 +14,7 @@ class Clock:
     step: int = 0  # of the episode under way
     steps_since_plan: int = 0
     replan_trigger: bool = False  # whether anything was new since the last plan
+    last_action: int = 0
 
     @property
     def share_left(self) -> float:
@@ -25,8 +26,9 @@ class Clock:
         """Whether nothing that is learned now can be used later."""
         return self.budget is not None and self.episode >= self.budget - 1
 
-    def advance(self, *, ends_episode: bool, replan_trigger: bool) -> None:
+    def advance(self, action: int, *, ends_episode: bool, replan_trigger: bool) -> None:
         """One step more."""
+        self.last_action = action
         self.steps_since_plan += 1
         self.replan_trigger = self.replan_trigger or replan_trigger
         self.episode, self.step = (self.episode + 1, 0) if ends_episode else (self.episode, self.step + 1)

@@ -4,10 +4,11 @@ It plans twice on what was observed. The certainty-equivalent plan takes the dat
 exploring plan asks what looking around is worth on top of that: X(s, a), in units of value. Trying what was never tried
 is worth the price B; on the way there one loses L(s, a) = V(s) − Q(s, a) ≥ 0 with every action that is not the best:
 
-    X(s, a) = B − λ L̄(a)                                             never tried; L̄(a): what the action lost elsewhere
+    X(s, a) = B² / (B + L̄(a))                                        never tried; L̄(a): what the action lost elsewhere
     X(s, a) = φ B + (1 − φ) (−L(s, a) + g Σ_s' P̂(s' | s, a) X(s'))   tried n times; φ = 1 / (1 + (n / τ)^p) is doubt
     X(s)    = max(0, max_a X(s, a)), and B in a state that was never left
 
+Of actions that are nearly as good, one that was not tried here and was taken last is taken again: it goes straight on.
 Who takes the best known action loses nothing, so X ≥ 0, and where nothing can be gained it exploits. The discount g of
 X is its own: how far curiosity reaches does not depend on how far the user looks ahead.
 """
@@ -18,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mdpfn.arrays import Floats, Ints, sums_by
@@ -40,24 +40,21 @@ TIE = 1e-3  # of the price: exploring values closer than this are equal
 class EarningConfig:
     """The numbers of the rule, found by search on lives in worlds of the prior; the price and doubt matter most."""
 
-    price: float = 0.0164  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
-    price_growth: float = 0.36  # it grows with the budget E as E^this …
-    price_decay: float = 1.3  # … and falls with the share of it that is left to the power of this
-    late_in_episode: float = 1.2  # and grows as γ^(−this · t) with the step t: what is lost late counts less
-    undiscovered: float = 1.0  # and by exp(this · f), f the share of the states that was never seen
-    price_limit: float = 3.0  # of u / (1 − γ)
-    usual_reward: float = 2.0  # people write rewards of this order: the unit u until the budget says otherwise
-    noisy_visits: float = 0.77  # τ of a pair that was seen to be noisy
+    price: float = 0.017  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
+    price_growth: float = 0.35  # it grows with the budget E as E^this …
+    price_decay: float = 1.5  # … and falls with the share of it that is left to the power of this
+    late_in_episode: float = 1.4  # and grows as γ^(−this · t) with the step t: what is lost late counts less
+    usual_reward: float = 1.7  # people write rewards of this order: the unit u until the budget says otherwise
+    noisy_visits: float = 0.75  # τ of a pair that was seen to be noisy
     certain_visits: float = 0.014  # τ of any other pair in a world without noise …
-    suspicion: float = 0.41  # … and this much more, times the share of noisy pairs among those tried twice
+    suspicion: float = 0.42  # … and this much more, times the share of noisy pairs among those tried twice
     undiscovered_doubt: float = 2.0  # … all times this while there are states never seen
     doubt_exponent: float = 1.2  # p
-    pooled_loss: float = 0.47  # λ
     untried_spreads: float = 2.0  # an untried pair is worth mean V − L̄(a) − this many standard deviations of V
     curiosity: float = 0.96  # g
+    straight_on: float = 0.1  # of the price: how much worse an action may look that goes straight on
     replan_every: int = 8  # steps
     states_per_step: int = 25  # the plan of a large problem must serve for more than one step
-    policy_price: float = 3.0  # factor of the price where only the final policy counts
 
 
 @dataclass
@@ -68,10 +65,7 @@ class Carried:
     extra: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) X
     loss: Floats = field(default_factory=lambda: np.zeros(0))  # (A,) L̄
     scalars: Floats = field(default_factory=lambda: np.zeros(3))  # mean and spread of V over known states, the price
-
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Everything, to be saved."""
-        return {"value": self.value, "extra": self.extra, "loss": self.loss, "scalars": self.scalars}
+    exploring: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (S, A) X, −∞ where it was tried since
 
     def make_room(self, n_states: int, n_actions: int) -> None:
         """Let there be an entry for every state and action."""
@@ -117,7 +111,7 @@ class _Rows:
 class EarningExplorer:
     """Chooses actions that earn and inform; what it needs of the past is in the evidence and in what it carries.
 
-    With `objective="policy"` only the policy at the end counts, so that information may cost more until then.
+    With `objective="policy"` only the policy at the end counts, so that the price of information never falls.
     """
 
     def __init__(self, objective: Objective = "return", config: EarningConfig = EarningConfig()) -> None:  # noqa: B008
@@ -136,9 +130,17 @@ class EarningExplorer:
         values = np.where(rows.untried, 0.0, -np.inf)
         if len(rows.state):
             q = self._plan_certain(rows, table, info)
-            values = self._plan_exploring(rows, q, self._price(rows, table, info, clock))
-        best: Ints = (values >= values.max(axis=1, keepdims=True) - TIE * self.carried.scalars[2]).argmax(axis=1)
-        return best[: int(table.n_states[0])]
+            values = self._plan_exploring(rows, q, self._price(rows, info, clock), clock.last_action)
+        self.carried.exploring = values[: int(table.n_states[0])]
+        top = self.carried.exploring.max(axis=1, keepdims=True)
+        best: Ints = (self.carried.exploring >= top - TIE * self.carried.scalars[2]).argmax(axis=1)
+        return best
+
+    def next_best(self, state: int, action: int) -> int:
+        """What to do in a state from now on, after an action was tried there for the first time since the last plan."""
+        row = self.carried.exploring[state]
+        row[action] = -np.inf
+        return int(row.argmax())
 
     def _plan_certain(self, rows: _Rows, table: PairTable, info: ProblemInfo) -> Floats:
         """(rows,) certainty-equivalent Q; untried actions are worth a little less than any known state."""
@@ -161,15 +163,15 @@ class EarningExplorer:
         self.carried.scalars = np.array([mean, float(best.std()), price])
         return q
 
-    def _plan_exploring(self, rows: _Rows, q: Floats, price: float) -> Floats:
+    def _plan_exploring(self, rows: _Rows, q: Floats, price: float, last_action: int) -> Floats:
         """(S, A) X, −∞ for actions that do not exist."""
         config, carried = self.config, self.carried
         twice = rows.n_visits >= 2
         suspicion = config.suspicion * rows.noisy[twice].mean() if twice.any() else 0.0
         visits = (config.certain_visits + suspicion) * (config.undiscovered_doubt if rows.seen_share < 1 else 1.0)
         doubt = 1 / (1 + (rows.n_visits / np.where(rows.noisy, config.noisy_visits, visits)) ** config.doubt_exponent)
-        untried = price - config.pooled_loss * carried.loss
-        floor = np.maximum(np.where(rows.untried[rows.known], untried, 0.0).max(axis=1), 0.0)
+        untried = price**2 / (price + carried.loss)
+        floor = np.where(rows.untried[rows.known], untried, 0.0).max(axis=1)
         gain = doubt * price - (1 - doubt) * (carried.value[rows.state] - q)
         before = carried.scalars[2]
         extra = carried.extra * (price / before if before else 0.0)
@@ -184,18 +186,23 @@ class EarningExplorer:
         carried.extra, carried.scalars[2] = extra, price
         values = np.where(rows.untried, untried, -np.inf)
         values[rows.state, rows.action] = x
+        values[rows.untried[:, last_action], last_action] += config.straight_on * price
         return values
 
-    def _price(self, rows: _Rows, table: PairTable, info: ProblemInfo, clock: Clock) -> float:
+    def _price(self, rows: _Rows, info: ProblemInfo, clock: Clock) -> float:
         """B: what trying an untried pair may cost now, in units of value."""
         config = self.config
         budget = clock.budget or 2 * (clock.episode + 8)
-        share = 1.0 if self.objective == "policy" else clock.share_left
-        price = config.price * (budget / 64) ** config.price_growth * share**config.price_decay
-        price *= config.policy_price if self.objective == "policy" else 1.0
+        share = self._share_left(clock)
         late = -config.late_in_episode * clock.step * np.log(max(info.discount[0], 1e-9))
-        price *= np.exp(config.undiscovered * (1 - rows.seen_share) + min(late, 50.0))
-        return float(min(price, config.price_limit) * self._unit(rows, info, clock.share_left) * info.horizon[0])
+        price = (
+            config.price * (budget / 64) ** config.price_growth * share**config.price_decay * np.exp(min(late, 50.0))
+        )
+        return float(min(price, 1.0) * self._unit(rows, info, share) * info.horizon[0])
+
+    def _share_left(self, clock: Clock) -> float:
+        """The share of the budget in which what is learned now can still be used."""
+        return 1.0 if self.objective == "policy" else clock.share_left
 
     def _unit(self, rows: _Rows, info: ProblemInfo, share_left: float) -> float:
         """The unit of rewards: the largest that was seen, mixed with a usual one as long as there is time to find it.

@@ -67,21 +67,36 @@ class InContextLearner(Learner):
 
     def _choose_policy(self) -> Floats:
         """(S, A) what to act by from now on."""
-        explorer = self.explorer
-        if not self.explore or (explorer and explorer.objective == "return" and self.clock.is_last_episode):
+        if self._exploits:
             return self.plan()
-        if explorer is not None:
-            return one_hot(explorer.actions(self.table(), self.info, self.clock), self.evidence.n_actions)
+        if self.explorer is not None:
+            return one_hot(self.explorer.actions(self.table(), self.info, self.clock), self.evidence.n_actions)
         return softmax(self.planner_output().policy_logits / self.acting_temperature)
+
+    @property
+    def _exploits(self) -> bool:
+        """Whether there is nothing to explore for."""
+        is_last = self.explorer is not None and self.explorer.objective == "return" and self.clock.is_last_episode
+        return is_last or not self.explore
 
     def observe(self, transition: Transition) -> Novelty:
         """Learn from one transition; the end of an episode ends its policy, as news does where it explores by it."""
         novelty = super().observe(transition)
         self._output = None
-        self.clock.advance(ends_episode=transition.ends_episode, replan_trigger=novelty.replan_trigger)
-        if transition.ends_episode or self._plans_again():
+        state, action, ends_episode = transition.state, int(transition.action), transition.ends_episode
+        explored = self.explorer is not None and not self._exploits
+        self.clock.advance(action, ends_episode=ends_episode, replan_trigger=novelty.replan_trigger)
+        if ends_episode or self._plans_again():
             self.acting_policy = None
+        elif explored and novelty.n_visits == 1 and self.acting_policy is not None and state < len(self.acting_policy):
+            self._fix(state, self.explorer.next_best(state, action))  # type: ignore[union-attr]
         return novelty
+
+    def _fix(self, state: int, action: int) -> None:
+        """Take this action in this state until the next plan."""
+        assert self.acting_policy is not None
+        self.acting_policy[state] = np.eye(self.evidence.n_actions)[action]
+        self._sampler = None
 
     def _plans_again(self) -> bool:
         if self.clock.steps_since_plan == self.replan_every:

@@ -1,4 +1,4 @@
-"""Directed exploration: it finds what is far away, looks again only when there is news, and ends when all is known."""
+"""Exploration that earns: the rule against its equations, what it finds, when it plans again and when it stops."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from mdpfn.bench.environments import Simulator
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable, Statistics, Transition
 from mdpfn.exploration.clock import Clock
-from mdpfn.exploration.directed import DirectedConfig, DirectedExplorer
-from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.exploration.earning import EarningConfig, EarningExplorer
+from mdpfn.exploration.held import held_policy
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.planning import planner_outputs
 from mdpfn.online.in_context import InContextLearner
-from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION, estimate
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.weights import save_model
@@ -93,50 +92,138 @@ def known_fully(n_visits: int = 4000) -> Statistics:
     return Statistics.from_counts(counts, np.array([[0, 0], [0, 1.0 * n_visits]]))
 
 
-class TestChoosing:
-    def test_every_second_episode_is_curious(self):
-        """Action 0 of the only state pays as much as anything was ever seen to; action 1 was never taken."""
-        statistics = Statistics.from_transitions(
-            [0, 0, 1], [0, 1, 0], [1.0, 0.0, 0.0], [0, 1, 0], n_states=2, n_actions=2
+def history(rng: np.random.Generator, n_states: int = 7, n_actions: int = 3, n: int = 60) -> Statistics:
+    """Random transitions, some noisy, some terminal."""
+    statistics = Statistics(n_states, n_actions)
+    for _ in range(n):
+        state, action = int(rng.integers(n_states - 2)), int(rng.integers(n_actions))
+        following = int((state + action + (rng.random() < 0.2)) % n_states)
+        reward = float(action == 1) + (0.1 * rng.normal() if state == 2 else 0.0)
+        statistics.add(Transition(state, action, reward, following, terminated=following == n_states - 1))
+    return statistics
+
+
+def oracle(statistics: Statistics, discount: float, budget: int, config: EarningConfig) -> tuple[Any, float]:
+    """X (S, A) and the price at the start of a life, straight from the equations, by many sweeps over dense tables."""
+    n_states, n_actions = statistics.n_states, statistics.n_actions
+    counts, sums = statistics.dense_counts()
+    z, n = statistics.table(), counts.sum(-1)
+    ends = np.zeros_like(counts)
+    ends.reshape(-1, n_states)[z.pair[z.transition_row], z.successor] = z.n_terminated
+    squares = np.zeros(n_states * n_actions)
+    squares[z.pair] = z.reward_square_sum
+    tried, known = n > 0, (n > 0).any(axis=1)
+    terminal = statistics.terminal_mask() & ~known
+    p, r = (counts - ends) / np.maximum(n, 1)[..., None], sums / np.maximum(n, 1)
+    value, loss, spread = np.zeros(n_states), np.zeros(n_actions), 0.0
+    for _ in range(4000):
+        mean = value[known].mean()
+        value = np.where(known, value, np.where(terminal, 0.0, mean))
+        q = r + discount * p @ value
+        value = np.where(known, np.where(tried, q, 0.0 - loss - config.untried_spreads * spread).max(axis=1), value)
+    value = np.where(known, value, np.where(terminal, 0.0, value[known].mean()))
+    q = r + discount * p @ value
+    loss = np.where(tried, value[:, None] - q, 0.0).sum(axis=0) / (tried.sum(axis=0) + 1)
+    variance = squares.reshape(n.shape) / np.maximum(n, 1) - r**2
+    noisy = ((counts > 0).sum(-1) > 1) | (variance > 1e-9 * (variance + r**2))
+    seen = known | (counts.sum(axis=(0, 1)) > 0)
+    unseen = 1 - seen.mean()
+    paid = tried & (r != 0)
+    largest = max(r[tried].max(), np.average(np.abs(r[paid]), weights=n[paid]))
+    unit = max(largest, config.usual_reward)
+    price = config.price * (budget / 64) ** config.price_growth * unit / (1 - discount)
+    suspicion = config.suspicion * noisy[n >= 2].mean()
+    visits = (config.certain_visits + suspicion) * (config.undiscovered_doubt if unseen else 1.0)
+    tau = np.where(noisy, config.noisy_visits, visits)
+    doubt = 1 / (1 + (n / tau) ** config.doubt_exponent)
+    extra = np.zeros(n_states)
+    for _ in range(4000):
+        going_on = -(value[:, None] - q) + config.curiosity * p @ extra
+        x = np.where(tried, doubt * price + (1 - doubt) * going_on, price**2 / (price + loss))
+        extra = np.where(known, np.maximum(x.max(axis=1), 0), np.where(terminal, 0.0, price))
+    x[:, 0] += config.straight_on * price * ~tried[:, 0]  # action 0 counts as taken last
+    return x, price
+
+
+class TestTheRule:
+    @pytest.mark.parametrize("seed", range(6))
+    def test_it_takes_what_the_equations_say_is_best(self, seed):
+        rng = np.random.default_rng(seed)
+        statistics, discount, config = history(rng), 0.9, EarningConfig()
+        clock = Clock(budget=32)
+        x, price = oracle(statistics, discount, 32, config)
+        explorer = EarningExplorer()
+        table = statistics.table()
+        chosen = explorer.actions(table, ProblemInfo.of(discount), clock)
+        known = np.unique(table.state)
+        of_chosen = x[known, chosen[known]]
+        assert explorer.carried.scalars[2] == pytest.approx(price)
+        assert (of_chosen >= x[known].max(axis=1) - 0.03 * price).all()
+
+    def test_where_nothing_can_be_gained_it_exploits(self):
+        statistics = known_fully()
+        actions = EarningExplorer().actions(statistics.table(), ProblemInfo.of(0.9), Clock(budget=64))
+        np.testing.assert_array_equal(actions, [1, 1])
+
+    def test_the_price_falls_as_the_budget_is_spent(self):
+        """Action 1 of state 0 was never tried; trying it costs a reward of 1 per step for ever."""
+        statistics = Statistics.from_transitions([0] * 9, [0] * 9, [1.0] * 9, [0] * 9, n_states=1, n_actions=2)
+        info, explorer = ProblemInfo.of(0.5), EarningExplorer()
+        actions, prices = [], []
+        for episode in range(64):
+            actions.append(int(explorer.actions(statistics.table(), info, Clock(episode, budget=64))[0]))
+            prices.append(float(explorer.carried.scalars[2]))
+        assert (np.diff(prices) < 0).all()
+        assert actions == sorted(actions, reverse=True)  # first it tries, later it does not
+
+    def test_only_the_final_policy_counts(self):
+        table, info = history(np.random.default_rng(0)).table(), ProblemInfo.of(0.9)
+        prices = {}
+        for objective in ("return", "policy"):
+            for episode in (0, 60):
+                explorer = EarningExplorer(objective)
+                explorer.actions(table, info, Clock(episode, budget=64))
+                prices[objective, episode] = float(explorer.carried.scalars[2])
+        assert prices["policy", 0] == prices["return", 0] == prices["policy", 60]
+        assert prices["policy", 60] > 5 * prices["return", 60]
+
+    def test_what_was_tried_is_not_tried_again_before_the_next_plan(self):
+        agent = directed(Statistics(40, 4))
+        agent.begin(20)
+        agent.evidence.add_transitions(
+            range(39), [0] * 39, [0.0] * 39, range(1, 40)
         )
-        info, table = ProblemInfo.of(0.9), statistics.table()
-        policies = [DirectedExplorer().policy(0, table, info, Clock(episode)) for episode in range(4)]
-        for policy, kind in zip(policies, (OPTIMISTIC, PURE_EXPLORATION, OPTIMISTIC, PURE_EXPLORATION), strict=True):
-            q = estimate(EmpiricalModel.of(table), info, (kind,)).q_table(kind).reshape(2, 2)
-            best = q >= q.max(axis=1, keepdims=True) - 1e-3
-            np.testing.assert_allclose(policy, best / best.sum(axis=1, keepdims=True))
-        assert policies[0][0].tolist() == [1, 0]
-        assert policies[1][0].tolist() == [0, 1]
+        agent.explorer.config = EarningConfig(states_per_step=1)
+        tried = []
+        for _ in range(3):
+            tried.append(agent.act(5))
+            agent.observe(Transition(5, tried[-1], 0.0, 5))
+        assert sorted(tried) == [1, 2, 3]
+        assert agent.clock.steps_since_plan == 3
 
-    def test_curiosity_ends_when_all_is_known(self):
-        statistics, info = known_fully(), ProblemInfo.of(0.9)
-        for episode in range(2):
-            policy = DirectedExplorer().policy(0, statistics.table(), info, Clock(episode))
-            np.testing.assert_array_equal(policy, [[0, 1], [0, 1]])
+    def test_what_is_not_allowed_is_not_tried(self):
+        statistics = Statistics(3, 4)
+        statistics.allow(0, (False, True, False, True))
+        statistics.allow(2, (False, False, False, True))
+        statistics.add(Transition(0, 1, 0.0, 1))
+        actions = EarningExplorer().actions(statistics.table(), ProblemInfo.of(0.9), Clock(budget=8))
+        assert actions[0] == 3
+        assert actions[2] == 3
 
-    def test_curiosity_ends_where_nothing_unseen_is_within_reach(self):
-        """State 2 is unknown, but no way leads there; from where it has been, it would be curious."""
-        counts = np.zeros((3, 2, 3))
-        counts[:2, :, :2] = known_fully().dense_counts()[0]
-        counts[2, 0, 2] = 1
-        sums = np.zeros((3, 2))
-        sums[1, 1] = 4000
-        known = Statistics.from_counts(counts, sums).table(), ProblemInfo.of(0.9), Clock(episode=1)
-        assert DirectedExplorer().policy(0, *known)[0].tolist() == [0, 1]
-        assert DirectedExplorer().policy(2, *known)[2].tolist() == [0, 1]
-
-    def test_choosing_changes_nothing(self):
-        statistics, clock = known_fully(), Clock(3, 5, 7, True)
-        explorer = DirectedExplorer()
-        first, again = (explorer.policy(0, statistics.table(), ProblemInfo.of(0.9), clock) for _ in range(2))
-        np.testing.assert_array_equal(first, again)
-        assert clock == Clock(3, 5, 7, True)
+    def test_in_the_last_episode_it_exploits(self):
+        mdp = lock(4)
+        agent = learner(mdp, "directed")
+        agent.begin(3)
+        agent.clock.episode = 2
+        np.testing.assert_array_equal(agent._choose_policy(), agent.plan())
+        agent.explore, agent.clock.episode = False, 0
+        np.testing.assert_array_equal(agent._choose_policy(), agent.plan())
 
     def test_the_table_to_explore_by_is_a_policy_that_leads_to_the_unseen(self):
         statistics = Statistics.from_transitions(
             [0, 0, 1], [0, 1, 0], [1.0, 0.0, 0.0], [0, 1, 0], n_states=4, n_actions=2
         )
-        table = DirectedExplorer().held_policy(statistics.table(), ProblemInfo.of(0.9))
+        table = held_policy(statistics.table(), ProblemInfo.of(0.9))
         assert table.shape == (4, 2)
         np.testing.assert_allclose(table.sum(axis=1), 1)
         assert table.min() > 0
@@ -148,24 +235,27 @@ class TestChoosing:
 class TestNews:
     def count_plans(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         plans = []
-        policy = DirectedExplorer.policy
+        actions = EarningExplorer.actions
 
-        def counted(self: DirectedExplorer, state: int, *known: Any) -> Any:
-            plans.append(state)
-            return policy(self, state, *known)
+        def counted(self: EarningExplorer, *known: Any) -> Any:
+            plans.append(len(plans))
+            return actions(self, *known)
 
-        monkeypatch.setattr(DirectedExplorer, "policy", counted)
+        monkeypatch.setattr(EarningExplorer, "actions", counted)
         return plans
 
     def test_it_plans_again_only_on_news(self, monkeypatch):
-        """A ring of one state and one action: the 1st, 2nd, 4th, 8th … visit are news, the others are not."""
-        plans = self.count_plans(monkeypatch)
-        agent = directed(Statistics(1, 1))
+        """A ring of one state and one action: the 1st, 2nd, 4th, 8th … visit are news, as are so many steps."""
+        plans, every = self.count_plans(monkeypatch), EarningConfig().replan_every
+        agent, since = directed(Statistics(1, 1)), 0
         for step in range(1, 100):
             agent.act(0)
             agent.observe(Transition(0, 0, 1.0, 0))
-            assert (agent.acting_policy is None) == (step in {1, 2, 4, 8, 16, 32, 64})
-        assert len(plans) == 8  # before the first step and after every news but none yet
+            since += 1
+            due = step in {1, 2, 4, 8, 16, 32, 64} or since == every
+            assert (agent.acting_policy is None) == due
+            since = 0 if due else since
+        assert 8 <= len(plans) <= 25
 
     @pytest.mark.parametrize(
         ("transition", "is_news"),
@@ -194,19 +284,19 @@ class TestNews:
         for step in range(12):
             agent.observe(Transition(step, 0, 0.0, step + 1))  # a new successor each time
             news.append(agent.acting_policy is None)
-        assert news == [step + 1 >= n / DirectedConfig().states_per_step for step in range(12)]
+        assert news == [step + 1 >= n / EarningConfig().states_per_step for step in range(12)]
 
     def test_news_wait_until_the_last_plan_has_served(self):
         """Nothing is new any more when the time to plan has come, but something was."""
-        explorer, clock = DirectedExplorer(DirectedConfig(states_per_step=10)), Clock()
-        clock.advance(ends_episode=False, replan_trigger=True)
+        explorer, clock = EarningExplorer(config=EarningConfig(states_per_step=10, replan_every=50)), Clock()
+        clock.advance(0, ends_episode=False, replan_trigger=True)
         assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
         for _ in range(2):
-            clock.advance(ends_episode=False, replan_trigger=False)
+            clock.advance(0, ends_episode=False, replan_trigger=False)
         assert explorer.plans_again(clock, n_visited=60, n_actions=2)
         clock.planned()
         for _ in range(10):
-            clock.advance(ends_episode=False, replan_trigger=False)
+            clock.advance(0, ends_episode=False, replan_trigger=False)
         assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
 
     def test_steps_force_a_plan_where_they_are_asked_for(self, monkeypatch):
