@@ -13,10 +13,12 @@ from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
 from mdpfn.planners.policies import best_actions, greedy_actions, softmax
+from mdpfn.planners.posterior import QPosterior
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
 
+TAKE_OVER_VISITS = 3.0  # per pair of known states: there, data and network say equally much about Q*
 PLAUSIBLE = 1.0  # logits below the best one, and an action may still be chosen for its quantiles
 
 
@@ -25,7 +27,7 @@ class Plan:
     """A policy for every state, one row each: row i belongs to `states[i]`, column j to `actions[j]`."""
 
     policy_logits: Floats  # (S, A) u(s, a); only differences within a row mean something
-    q_quantiles: Floats | None = None  # (S, A, levels) of Q*(s, a); None where the weights have none
+    network_quantiles: Floats | None = None  # (S, A, levels) of Q*(s, a); None where the weights have none
     quantile_levels: tuple[float, ...] = ()
     risk: float | None = None  # the quantile that `greedy` goes by; None: it goes by the policy
     unknown: Bools | None = None  # (S,) states of which nothing is known; None where the weights do not tell
@@ -66,15 +68,30 @@ class Plan:
         best = int(self.greedy[row])
         return best if mask is None or mask[best] else int(logits.argmax())
 
+    @cached_property
+    def q_quantiles(self) -> Floats | None:
+        """(S, A, levels) quantiles of Q*(s, a): the network's, over which the posterior of the data takes as visits grow.
+
+        None where the weights have none. Actions that do not exist have −∞.
+        """
+        if self.network_quantiles is None or self.planned_from is None or not len(self.planned_from[0].pair):
+            return self.network_quantiles
+        table, info = self.planned_from
+        posterior = QPosterior.of(table, info, np.random.default_rng(0))
+        share = posterior.n_visits**2 / (posterior.n_visits**2 + TAKE_OVER_VISITS**2)
+        q = share * posterior.quantiles(self.quantile_levels) + (1 - share) * self.network_quantiles
+        return np.where(np.isfinite(self.network_quantiles), q, -np.inf)
+
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""
         levels = self.quantile_levels
         check_level(level, levels)
-        assert self.q_quantiles is not None
+        quantiles = self.q_quantiles
+        assert quantiles is not None
         above = int(np.searchsorted(levels, level))
         below = max(above - 1, 0)
         share = (level - levels[below]) / (levels[above] - levels[below]) if above > below else 0.0
-        q: Floats = (1 - share) * self.q_quantiles[..., below] + share * self.q_quantiles[..., above]
+        q: Floats = (1 - share) * quantiles[..., below] + share * quantiles[..., above]
         return q
 
     @cached_property

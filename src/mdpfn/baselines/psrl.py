@@ -70,7 +70,7 @@ class PSRL(ModelBasedLearner):
         centre, spread = (low + high) / 2, ((high - low) / 2) ** 2
         n, total, squares = np.zeros((3, self.evidence.n_states * self.evidence.n_actions))
         n[z.pair], total[z.pair], squares[z.pair] = z.n_visits, z.reward_sum, z.reward_square_sum
-        mean, weight = total / np.maximum(n, 1), PRIOR_VISITS + n
+        mean, weight = total / np.where(n > 0, n, 1), PRIOR_VISITS + n
         deviation = np.maximum(squares - n * mean**2, 0) + PRIOR_VISITS * n / weight * (mean - centre) ** 2
         precision = self.rng.gamma(1 + n / 2) / (PRIOR_VISITS * spread + deviation / 2)
         posterior_mean = (PRIOR_VISITS * centre + total) / weight

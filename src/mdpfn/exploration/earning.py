@@ -42,9 +42,9 @@ class EarningConfig:
 
     price: float = 0.017  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
     price_growth: float = 0.35  # it grows with the budget E as E^this …
-    price_decay: float = 1.5  # … and falls with the share of it that is left to the power of this
+    price_decay: float = 2.5  # … and falls with the share of it that is left to the power of this
     late_in_episode: float = 1.4  # and grows as γ^(−this · t) with the step t: what is lost late counts less
-    usual_reward: float = 1.7  # people write rewards of this order: the unit u until the budget says otherwise
+    usual_reward: float = 1.3  # people write rewards of this order: the unit u until the budget says otherwise
     noisy_visits: float = 0.75  # τ of a pair that was seen to be noisy
     certain_visits: float = 0.014  # τ of any other pair in a world without noise …
     suspicion: float = 0.42  # … and this much more, times the share of noisy pairs among those tried twice
