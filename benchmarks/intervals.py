@@ -73,7 +73,7 @@ def covered(agent: Agent, mdp: TabularMDP, visits: int, rng: np.random.Generator
 
 
 def visited(mdp: TabularMDP, visits: int, rng: np.random.Generator) -> Statistics:
-    """Statistics of so many visits of every pair of a state that is not terminal; single rewards are summed up exactly."""
+    """Statistics of so many visits of every pair of a state that is not terminal, with exact sums of rewards."""
     n_pairs, n_states = mdp.transition.shape
     counts = np.zeros((n_pairs, n_states))
     sums, squares = np.zeros((2, n_pairs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +191,7 @@ class TestTheRule:
     def test_what_was_tried_is_not_tried_again_before_the_next_plan(self):
         agent = directed(Statistics(40, 4))
         agent.begin(20)
-        agent.evidence.add_transitions(
-            range(39), [0] * 39, [0.0] * 39, range(1, 40)
-        )
+        agent.evidence.add_transitions(range(39), [0] * 39, [0.0] * 39, range(1, 40))
         agent.explorer.config = EarningConfig(states_per_step=1)
         tried = []
         for _ in range(3):
@@ -245,17 +244,29 @@ class TestNews:
         return plans
 
     def test_it_plans_again_only_on_news(self, monkeypatch):
-        """A ring of one state and one action: the 1st, 2nd, 4th, 8th … visit are news, as are so many steps."""
-        plans, every = self.count_plans(monkeypatch), EarningConfig().replan_every
+        """A ring of one state and one action: the 1st, 2nd, 4th, 8th … visit are news, as is a price that has grown."""
+        plans = self.count_plans(monkeypatch)
+        config = EarningConfig()
         agent, since = directed(Statistics(1, 1)), 0
+        agent.explorer.config = EarningConfig(price=1e-9)  # it never reaches its limit
+        steps = math.log(config.replan_growth) / (config.late_in_episode * math.log(1 / 0.9))
         for step in range(1, 100):
             agent.act(0)
             agent.observe(Transition(0, 0, 1.0, 0))
             since += 1
-            due = step in {1, 2, 4, 8, 16, 32, 64} or since == every
+            due = step in {1, 2, 4, 8, 16, 32, 64} or since >= steps
             assert (agent.acting_policy is None) == due
             since = 0 if due else since
-        assert 8 <= len(plans) <= 25
+        assert len(plans) > 8
+
+    def test_once_the_price_cannot_grow_only_news_count(self, monkeypatch):
+        plans = self.count_plans(monkeypatch)
+        agent = directed(Statistics(1, 1))
+        agent.explorer.config = EarningConfig(price=10.0)
+        for _ in range(100):
+            agent.act(0)
+            agent.observe(Transition(0, 0, 1.0, 0))
+        assert len(plans) == 8  # before the first step and after the visits 1, 2, 4, …, 64
 
     @pytest.mark.parametrize(
         ("transition", "is_news"),
@@ -288,16 +299,16 @@ class TestNews:
 
     def test_news_wait_until_the_last_plan_has_served(self):
         """Nothing is new any more when the time to plan has come, but something was."""
-        explorer, clock = EarningExplorer(config=EarningConfig(states_per_step=10, replan_every=50)), Clock()
+        explorer, clock = EarningExplorer(config=EarningConfig(states_per_step=10)), Clock()
         clock.advance(0, ends_episode=False, replan_trigger=True)
-        assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
+        assert not explorer.plans_again(clock, 0.9, n_visited=60, n_actions=2)
         for _ in range(2):
             clock.advance(0, ends_episode=False, replan_trigger=False)
-        assert explorer.plans_again(clock, n_visited=60, n_actions=2)
+        assert explorer.plans_again(clock, 0.9, n_visited=60, n_actions=2)
         clock.planned()
         for _ in range(10):
             clock.advance(0, ends_episode=False, replan_trigger=False)
-        assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
+        assert not explorer.plans_again(clock, 0.9, n_visited=60, n_actions=2)
 
     def test_steps_force_a_plan_where_they_are_asked_for(self, monkeypatch):
         plans = self.count_plans(monkeypatch)

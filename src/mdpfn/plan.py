@@ -70,7 +70,7 @@ class Plan:
 
     @cached_property
     def q_quantiles(self) -> Floats | None:
-        """(S, A, levels) quantiles of Q*(s, a): the network's, over which the posterior of the data takes as visits grow.
+        """(S, A, levels) quantiles of Q*(s, a): the network's, then, as visits grow, those of the data alone.
 
         None where the weights have none. Actions that do not exist have −∞.
         """

@@ -15,6 +15,7 @@ X is its own: how far curiosity reaches does not depend on how far the user look
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -40,9 +41,9 @@ TIE = 1e-3  # of the price: exploring values closer than this are equal
 class EarningConfig:
     """The numbers of the rule, found by search on lives in worlds of the prior; the price and doubt matter most."""
 
-    price: float = 0.017  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
+    price: float = 0.0225  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
     price_growth: float = 0.35  # it grows with the budget E as E^this …
-    price_decay: float = 2.5  # … and falls with the share of it that is left to the power of this
+    price_decay: float = 1.2  # … and falls with the share of it that is left to the power of this
     late_in_episode: float = 1.4  # and grows as γ^(−this · t) with the step t: what is lost late counts less
     usual_reward: float = 1.3  # people write rewards of this order: the unit u until the budget says otherwise
     noisy_visits: float = 0.75  # τ of a pair that was seen to be noisy
@@ -53,7 +54,7 @@ class EarningConfig:
     untried_spreads: float = 2.0  # an untried pair is worth mean V − L̄(a) − this many standard deviations of V
     curiosity: float = 0.96  # g
     straight_on: float = 0.1  # of the price: how much worse an action may look that goes straight on
-    replan_every: int = 8  # steps
+    replan_growth: float = 1.5  # of the price, after which a plan is made anew, even if nothing was seen that is new
     states_per_step: int = 25  # the plan of a large problem must serve for more than one step
 
 
@@ -117,15 +118,17 @@ class EarningExplorer:
     def __init__(self, objective: Objective = "return", config: EarningConfig = EarningConfig()) -> None:  # noqa: B008
         self.objective, self.config = objective, config
         self.carried = Carried()
+        self._replan_price = np.inf  # as a part of the largest one
 
-    def plans_again(self, clock: Clock, n_visited: int, n_actions: int) -> bool:
+    def plans_again(self, clock: Clock, discount: float, n_visited: int, n_actions: int) -> bool:
         """Whether to plan in the middle of an episode."""
         served = clock.steps_since_plan * self.config.states_per_step >= n_visited / n_actions
-        return served and (clock.replan_trigger or clock.steps_since_plan >= self.config.replan_every)
+        return served and (clock.replan_trigger or self._price_share(clock, discount) >= self._replan_price)
 
     def actions(self, table: PairTable, info: ProblemInfo, clock: Clock) -> Ints:
         """(S,) the action to take in every state from now on."""
         rows = _Rows(EmpiricalModel.of(table))
+        self._replan_price = self.config.replan_growth * self._price_share(clock, info.discount[0])
         self.carried.make_room(rows.n_states, rows.n_actions)
         values = np.where(rows.untried, 0.0, -np.inf)
         if len(rows.state):
@@ -191,14 +194,16 @@ class EarningExplorer:
 
     def _price(self, rows: _Rows, info: ProblemInfo, clock: Clock) -> float:
         """B: what trying an untried pair may cost now, in units of value."""
+        unit = self._unit(rows, info, self._share_left(clock))
+        return float(self._price_share(clock, info.discount[0]) * unit * info.horizon[0])
+
+    def _price_share(self, clock: Clock, discount: float) -> float:
+        """The price as a part of u / (1 − γ), the largest there is."""
         config = self.config
         budget = clock.budget or 2 * (clock.episode + 8)
-        share = self._share_left(clock)
-        late = -config.late_in_episode * clock.step * np.log(max(info.discount[0], 1e-9))
-        price = (
-            config.price * (budget / 64) ** config.price_growth * share**config.price_decay * np.exp(min(late, 50.0))
-        )
-        return float(min(price, 1.0) * self._unit(rows, info, share) * info.horizon[0])
+        price = config.price * (budget / 64) ** config.price_growth * self._share_left(clock) ** config.price_decay
+        late = config.late_in_episode * clock.step * math.log(1 / max(discount, 1e-9))
+        return float(min(price * math.exp(min(late, 50.0)), 1.0))
 
     def _share_left(self, clock: Clock) -> float:
         """The share of the budget in which what is learned now can still be used."""

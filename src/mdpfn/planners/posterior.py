@@ -48,7 +48,8 @@ class QPosterior:
         """(S, A, levels) of Q*."""
         degrees = 1 + 1.2 * self.n_visits**0.4
         unseen = np.sqrt(1 + 4 / max(self.n_visits, 1e-9))  # few visits miss what is rare
-        return self.centre[..., None] + unseen * self.spread[..., None] * stdtrit(degrees, np.array(levels))
+        steps: Floats = unseen * stdtrit(degrees, np.array(levels))
+        return self.centre[..., None] + self.spread[..., None] * steps
 
 
 def _drawn(z: PairTable, rng: np.random.Generator) -> PairTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -112,7 +112,7 @@ class AgentContestant:
     def __init__(self, agent: Agent, mdp: TabularMDP, options: Options, seed: int) -> None:
         self.agent, self.seed = agent, seed
         self.spaces = mdp.n_states, mdp.n_actions
-        self.options: dict[str, Any] = {"discount": options.discount, "reward_range": options.reward_range}
+        self.options: dict[str, Any] = asdict(options)
         agent.reset(*self.spaces, seed=seed, **self.options)
 
     @property
