@@ -14,6 +14,7 @@ from mdpfn.evidence import Statistics
 from mdpfn.plan import Plan
 
 THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
+SCARCE = 0.3  # share of the pairs of reached states; where fewer were tried, the budget was too small
 EXAMPLES = 5  # how many of many a summary names
 
 
@@ -26,6 +27,7 @@ class Coverage:
     """How often every pair was visited, and what follows from that."""
 
     n_visits: Floats  # (S, A) N(s, a)
+    exists: Bools  # (S, A) whether action masks allow a pair
     reached: Bools  # (S,) states that appear in the data
     terminal: Bools  # (S,) of these, the ones that nothing follows
     start_states: Mapping[int, int] | None  # id -> episodes that started there; None where the data does not tell
@@ -39,8 +41,11 @@ class Coverage:
         left = np.asarray(n_visits.any(axis=1))
         reached = left.copy()
         reached[z.successor] = True
+        exists = np.ones(n_visits.shape, dtype=bool)
+        exists.reshape(-1)[z.forbidden] = False
         return cls(
             n_visits,
+            exists,
             reached,
             statistics.terminal_mask() & ~left,
             start_states,
@@ -51,7 +56,7 @@ class Coverage:
     def thin(self) -> Bools:
         """(S, A) pairs of reached states with fewer than `THIN_VISITS` visits."""
         decisions = self.reached & ~self.terminal
-        thin: Bools = decisions[:, None] & (self.n_visits < THIN_VISITS)
+        thin: Bools = decisions[:, None] & self.exists & (self.n_visits < THIN_VISITS)
         return thin
 
     @cached_property
@@ -63,7 +68,7 @@ class Coverage:
     def untried_at_start(self) -> Ints:
         """(n, 2) (state, action) ids of the actions never taken in a start state."""
         starts = np.array(sorted(self.start_states or ()), dtype=np.int64)
-        state, action = np.nonzero(self.n_visits[starts] == 0)
+        state, action = np.nonzero(self.exists[starts] & (self.n_visits[starts] == 0))
         return np.stack([starts[state], action], axis=1)
 
     def warn(self) -> None:
@@ -73,7 +78,7 @@ class Coverage:
 
     def __str__(self) -> str:
         n_reached, n_terminal = int(self.reached.sum()), int(self.terminal.sum())
-        n_pairs, n_tried = (n_reached - n_terminal) * self.n_visits.shape[1], int((self.n_visits > 0).sum())
+        n_pairs, n_tried = int(self.exists[self.reached & ~self.terminal].sum()), int((self.n_visits > 0).sum())
         lines = [
             f"{n_reached} of {len(self.reached)} states reached, {n_terminal} of them terminal; "
             f"{n_tried} of the others' {n_pairs} state-action pairs tried",
@@ -82,6 +87,8 @@ class Coverage:
         ]
         if len(self.thin_choices):
             lines[-1] += f": {_some([self.plan.states[i] for i in self.thin_choices[: EXAMPLES + 1]])}"
+        if n_tried < SCARCE * n_pairs:
+            lines.append("far more pairs exist than were tried: more episodes, or fewer and coarser states, would help")
         if self.start_states is None:
             lines.append("the rows do not follow each other as in episodes, so where these start is not known")
         if len(self.untried_at_start):
