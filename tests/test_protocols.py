@@ -132,7 +132,8 @@ class TestWorkers:
         protocol = LeaderboardProtocol(episodes=4, seeds=2)
         methods = [Method("psrl"), Method("q-learning"), Method(IN_CONTEXT, weights=weights)]
         environments = [ENVIRONMENTS["river-swim-6"], ENVIRONMENTS["bandit-10"]]
-        leaderboard.run(protocol, methods, environments, path, command="c", workers=workers)
+        file = ResultsFile(path, leaderboard.IDENTITY, leaderboard.MEASURED, "c")
+        measure_cells(leaderboard.cells(protocol, methods, environments), file, workers=workers, title="test")
         return path.read_text()
 
     @pytest.mark.slow

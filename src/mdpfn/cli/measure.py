@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from tyro.conf import Positional
 
@@ -121,6 +121,8 @@ def leaderboard(
     from mdpfn.bench.protocols import leaderboard as online
     from mdpfn.bench.protocols import offline_leaderboard
     from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
+    from mdpfn.bench.protocols.parallel import measure_cells
+    from mdpfn.bench.protocols.results import ResultsFile
 
     for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
         _positive(field, value)
@@ -137,13 +139,14 @@ def leaderboard(
     ours = Method(IN_CONTEXT, weights=stored_weights(weights))
     methods = [ours if name == IN_CONTEXT else Method(name) for name in agents]
     path = out / f"leaderboard{'_offline' if offline else ''}.csv" if mdps is None else out
-    run: dict[str, Any] = {"command": shlex.join(words), "workers": workers}
+    measured: tuple[str, ...] = online.MEASURED
     if offline:
-        variants = [variant for method in methods for variant in offline_leaderboard.variants(method)]
         data = offline_leaderboard.OfflineLeaderboardProtocol(seeds)
-        offline_leaderboard.run(data, variants, chosen, path, **run)
+        cells, measured = offline_leaderboard.cells(data, methods, chosen), offline_leaderboard.MEASURED
     else:
-        online.run(online.LeaderboardProtocol(episodes, seeds), methods, chosen, path, **run)
+        cells = online.cells(online.LeaderboardProtocol(episodes, seeds), methods, chosen)
+    file = ResultsFile(path, online.IDENTITY, measured, shlex.join(words))
+    measure_cells(cells, file, workers=workers, title=path.stem.replace("_", " "))
 
 
 def _positive(field: str, value: int) -> None:

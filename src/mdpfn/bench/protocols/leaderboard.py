@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from mdpfn.bench.environments import Environment, TabularEnv
 from mdpfn.bench.protocols.methods import Method
-from mdpfn.bench.protocols.parallel import generator, measure_cells, seed_of
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.parallel import generator, seed_of
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.model.exact import Scorer, finite_horizon_value, optimal_q
 from mdpfn.online.history import History
 
@@ -31,18 +30,9 @@ class LeaderboardProtocol:
     seeds: int = 8
 
 
-def run(
-    protocol: LeaderboardProtocol,
-    methods: Sequence[Method],
-    environments: Sequence[Environment],
-    path: Path,
-    *,
-    command: str,
-    workers: int,
-) -> None:
-    """Measure every method on every environment into the CSV file at `path`."""
-    cells = cells_on(environments, methods, protocol, measure)
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="leaderboard")
+def cells(protocol: LeaderboardProtocol, methods: Sequence[Method], environments: Sequence[Environment]) -> list[Cell]:
+    """Every method on every environment."""
+    return cells_on(environments, methods, protocol, measure)
 
 
 def cells_on(

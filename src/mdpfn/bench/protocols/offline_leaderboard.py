@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from mdpfn.bench.environments import Environment
-from mdpfn.bench.protocols.leaderboard import IDENTITY, cells_on
+from mdpfn.bench.protocols.leaderboard import cells_on
 from mdpfn.bench.protocols.methods import Method
 from mdpfn.bench.protocols.offline import recover, uniform_stream
-from mdpfn.bench.protocols.parallel import measure_cells, seed_of
-from mdpfn.bench.protocols.results import ResultsFile, Row
+from mdpfn.bench.protocols.parallel import seed_of
+from mdpfn.bench.protocols.results import Cell, Row
 
 MEASURED = ("seed", "transitions", "score")
 PENALTIES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)  # c of VI-LCB, in units of the environment's largest reward
@@ -34,18 +33,11 @@ def variants(method: Method) -> list[Method]:
     return [replace(method, options={"penalty": penalty}) for penalty in PENALTIES]
 
 
-def run(
-    protocol: OfflineLeaderboardProtocol,
-    methods: Sequence[Method],
-    environments: Sequence[Environment],
-    path: Path,
-    *,
-    command: str,
-    workers: int,
-) -> None:
-    """Measure every method on every environment into the CSV file at `path`."""
-    cells = cells_on(environments, methods, protocol, measure)
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="offline leaderboard")
+def cells(
+    protocol: OfflineLeaderboardProtocol, methods: Sequence[Method], environments: Sequence[Environment]
+) -> list[Cell]:
+    """Every method, VI-LCB once for every penalty, on every environment."""
+    return cells_on(environments, [v for method in methods for v in variants(method)], protocol, measure)
 
 
 def measure(protocol: OfflineLeaderboardProtocol, environment: Environment, method: Method) -> list[Row]:
