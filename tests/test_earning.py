@@ -155,7 +155,8 @@ class TestTheRule:
         x, price = oracle(statistics, discount, 32, config)
         explorer = EarningExplorer()
         table = statistics.table()
-        chosen = explorer.actions(table, ProblemInfo.of(discount), clock)
+        explorer.plan(table, ProblemInfo.of(discount), clock)
+        chosen = np.array([explorer.action(state) for state in range(statistics.n_states)])
         known = np.unique(table.state)
         of_chosen = x[known, chosen[known]]
         assert explorer.carried.scalars[2] == pytest.approx(price)
@@ -163,8 +164,9 @@ class TestTheRule:
 
     def test_where_nothing_can_be_gained_it_exploits(self):
         statistics = known_fully()
-        actions = EarningExplorer().actions(statistics.table(), ProblemInfo.of(0.9), Clock(budget=64))
-        np.testing.assert_array_equal(actions, [1, 1])
+        explorer = EarningExplorer()
+        explorer.plan(statistics.table(), ProblemInfo.of(0.9), Clock(budget=64))
+        assert [explorer.action(state) for state in range(2)] == [1, 1]
 
     def test_the_price_falls_as_the_budget_is_spent(self):
         """Action 1 of state 0 was never tried; trying it costs a reward of 1 per step for ever."""
@@ -172,7 +174,8 @@ class TestTheRule:
         info, explorer = ProblemInfo.of(0.5), EarningExplorer()
         actions, prices = [], []
         for episode in range(64):
-            actions.append(int(explorer.actions(statistics.table(), info, Clock(episode, budget=64))[0]))
+            explorer.plan(statistics.table(), info, Clock(episode, budget=64))
+            actions.append(explorer.action(0))
             prices.append(float(explorer.carried.scalars[2]))
         assert (np.diff(prices) < 0).all()
         assert actions == sorted(actions, reverse=True)  # first it tries, later it does not
@@ -183,7 +186,7 @@ class TestTheRule:
         for objective in ("return", "policy"):
             for episode in (0, 60):
                 explorer = EarningExplorer(objective)
-                explorer.actions(table, info, Clock(episode, budget=64))
+                explorer.plan(table, info, Clock(episode, budget=64))
                 prices[objective, episode] = float(explorer.carried.scalars[2])
         assert prices["policy", 0] == prices["return", 0] == prices["policy", 60]
         assert prices["policy", 60] > 5 * prices["return", 60]
@@ -205,18 +208,24 @@ class TestTheRule:
         statistics.allow(0, (False, True, False, True))
         statistics.allow(2, (False, False, False, True))
         statistics.add(Transition(0, 1, 0.0, 1))
-        actions = EarningExplorer().actions(statistics.table(), ProblemInfo.of(0.9), Clock(budget=8))
-        assert actions[0] == 3
-        assert actions[2] == 3
+        explorer = EarningExplorer()
+        explorer.plan(statistics.table(), ProblemInfo.of(0.9), Clock(budget=8))
+        assert explorer.action(0, statistics.mask(0)) == 3
+        assert explorer.action(2, statistics.mask(2)) == 3
 
     def test_in_the_last_episode_it_exploits(self):
         mdp = lock(4)
         agent = learner(mdp, "directed")
         agent.begin(3)
         agent.clock.episode = 2
-        np.testing.assert_array_equal(agent._choose_policy(), agent.plan())
-        agent.explore, agent.clock.episode = False, 0
-        np.testing.assert_array_equal(agent._choose_policy(), agent.plan())
+        agent.act(0)
+        np.testing.assert_array_equal(agent.acting_policy, agent.plan())
+        agent.explore, agent.clock.episode, agent.has_plan = False, 0, False
+        agent.act(0)
+        np.testing.assert_array_equal(agent.acting_policy, agent.plan())
+        agent.explore, agent.has_plan = True, False
+        agent.act(0)
+        assert agent.acting_policy is None  # the explorer acts
 
     def test_the_table_to_explore_by_is_a_policy_that_leads_to_the_unseen(self):
         statistics = Statistics.from_transitions(
@@ -234,13 +243,13 @@ class TestTheRule:
 class TestNews:
     def count_plans(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         plans = []
-        actions = EarningExplorer.actions
+        plan = EarningExplorer.plan
 
-        def counted(self: EarningExplorer, *known: Any) -> Any:
+        def counted(self: EarningExplorer, *known: Any) -> None:
             plans.append(len(plans))
-            return actions(self, *known)
+            plan(self, *known)
 
-        monkeypatch.setattr(EarningExplorer, "actions", counted)
+        monkeypatch.setattr(EarningExplorer, "plan", counted)
         return plans
 
     def test_it_plans_again_only_on_news(self, monkeypatch):
@@ -255,7 +264,7 @@ class TestNews:
             agent.observe(Transition(0, 0, 1.0, 0))
             since += 1
             due = step in {1, 2, 4, 8, 16, 32, 64} or since >= steps
-            assert (agent.acting_policy is None) == due
+            assert (not agent.has_plan) == due
             since = 0 if due else since
         assert len(plans) > 8
 
@@ -283,7 +292,7 @@ class TestNews:
         agent = directed(Statistics.from_transitions([0] * 5, [0] * 5, [1.0] * 5, [0] * 5, n_states=2, n_actions=2))
         agent.act(0)
         novelty = agent.observe(transition)
-        assert (agent.acting_policy is None) is is_news
+        assert (not agent.has_plan) is is_news
         assert novelty.replan_trigger is (is_news and not transition.ends_episode)
         assert agent.clock.episode == int(transition.ends_episode)
 
@@ -294,7 +303,7 @@ class TestNews:
         news = []
         for step in range(12):
             agent.observe(Transition(step, 0, 0.0, step + 1))  # a new successor each time
-            news.append(agent.acting_policy is None)
+            news.append(not agent.has_plan)
         assert news == [step + 1 >= n / EarningConfig().states_per_step for step in range(12)]
 
     def test_news_wait_until_the_last_plan_has_served(self):

@@ -67,7 +67,7 @@ def test_an_episode_left_half_done_ends_its_policy() -> None:
     agent.observe(Transition(0, agent.act(0), 0.0, 1))
     assert agent.clock.step == 1
     agent.begin(3)
-    assert agent.acting_policy is None
+    assert not agent.has_plan
     assert (agent.clock.step, agent.clock.budget) == (0, 3)
     agent.act(0)
     assert len(planner.calls) == 2

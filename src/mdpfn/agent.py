@@ -134,6 +134,8 @@ class Agent:
         """
         problem = self.problem
         action_id = problem.encoding.actions.encode(action)
+        reward = problem.checked_reward(reward, terminated, truncated)
+        problem.check(next_observation, action_mask)  # before the first of the two gets an id
         state, next_state = problem.state_id(observation), problem.state_id(next_observation, action_mask)
         problem.record(Transition(state, action_id, reward, next_state, terminated, truncated))
 

@@ -104,6 +104,7 @@ class SavedProblem:
         carried = _named(EXPLORER, self.arrays)
         if learner.explorer is not None and carried:
             learner.explorer.carried = Carried(**{name: array.copy() for name, array in carried.items()})
+        learner.has_plan = self.saved.get("has_plan", POLICY in self.arrays)
         if POLICY in self.arrays:
             learner.acting_policy = self.arrays[POLICY].copy()
         problem.starts_known, problem.columns = self.saved["starts_known"], self.saved["columns"]
@@ -160,6 +161,7 @@ def _problem_to_json(problem: Problem[InContextLearner]) -> dict[str, Any]:
         "options": asdict(problem.options),
         "rng": learner.rng.bit_generator.state,
         "clock": asdict(learner.clock),
+        "has_plan": learner.has_plan,
         "starts_known": problem.starts_known,
         "columns": problem.columns,
         "history": {

@@ -60,53 +60,61 @@ class EarningConfig:
 
 @dataclass
 class Carried:
-    """What a plan leaves for the next one, which starts from it."""
+    """What a plan leaves: what to act by, and values for the next plan to start from."""
 
     value: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) V
     extra: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) X
     loss: Floats = field(default_factory=lambda: np.zeros(0))  # (A,) L̄
     scalars: Floats = field(default_factory=lambda: np.zeros(3))  # mean and spread of V over known states, the price
-    exploring: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (S, A) X, −∞ where it was tried since
+    known: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # states with a row of their own in …
+    exploring: Floats = field(default_factory=lambda: np.zeros((1, 0)))  # (known + 1, A) X; the last row is any other's
 
     def make_room(self, n_states: int, n_actions: int) -> None:
         """Let there be an entry for every state and action."""
         more = np.zeros(max(n_states - len(self.value), 0))
-        self.value, self.extra = np.append(self.value, more), np.append(self.extra, more)
+        if len(more):
+            self.value, self.extra = np.append(self.value, more), np.append(self.extra, more)
         if len(self.loss) != n_actions:
             self.loss = np.zeros(n_actions)
 
 
 class _Rows:
-    """The visited pairs of states in which there is a choice, and where they lead, over all state ids."""
+    """The visited pairs of states in which there is a choice, and where they lead, over state tokens.
+
+    Tokens are the known states (left at least once, or terminal), and last one for all others.
+    """
 
     def __init__(self, model: EmpiricalModel) -> None:
         z, layout = model.table, model.layout
-        self.n_states, self.n_actions = int(z.n_states[0]), int(z.n_actions[0])
+        self.n_actions, self.active, self.unknown = int(z.n_actions[0]), layout.active, layout.n_active
         mine = np.flatnonzero(model.goes_on)
-        self.state, self.action, self.n_visits = z.state[mine], z.action[mine], z.n_visits[mine]
-        self.first = np.flatnonzero(np.diff(self.state, prepend=-1))
-        self.known = self.state[self.first]  # states that were left at least once, ascending
-        self.reward = z.mean_reward[mine]
+        self.token, self.action, self.n_visits = layout.visited_state[mine], z.action[mine], z.n_visits[mine]
+        self.first = np.flatnonzero(np.diff(self.token, prepend=-1))
+        self.known = self.token[self.first]  # tokens of states that were left at least once, ascending
+        self.reward, self.duration = z.mean_reward[mine], z.duration[mine]
         variance = z.reward_square_sum[mine] / self.n_visits - self.reward**2
         self.noisy = (z.n_successors[mine] > 1) | (variance > NOISE * (variance + self.reward**2))
         n_seen = layout.n_active + len(np.unique(z.successor[layout.successor >= layout.n_active]))
-        self.seen_share = n_seen / self.n_states
-        self.unknown = np.ones(self.n_states, dtype=bool)
-        self.unknown[layout.active] = False
-        self.terminal = np.setdiff1d(layout.active, self.known)
-        untried = np.ones((self.n_states, self.n_actions), dtype=bool)
-        untried[z.state, z.action] = False
-        untried.reshape(-1)[z.forbidden] = False
-        self.untried = untried
-        self.durations = z.duration[mine]
-        rows: csr_array = csr_array((z.successor_probs, z.successor, np.append(0, z.n_successors.cumsum())),
-                                    shape=(len(z.pair), self.n_states))[mine]  # fmt: skip
-        self.transition = rows.toarray() if len(mine) * self.n_states <= DENSE_ENTRIES else rows
+        self.all_seen = n_seen == int(z.n_states[0])
+        self.untried = np.ones((layout.n_active + 1, self.n_actions), dtype=bool)
+        self.untried[layout.visited_state, z.action] = False
+        place = np.minimum(np.searchsorted(layout.active, z.forbidden // self.n_actions), layout.n_active - 1)
+        masked = layout.active[place] == z.forbidden // self.n_actions if layout.n_active else np.zeros(0, dtype=bool)
+        self.untried[place[masked], z.forbidden[masked] % self.n_actions] = False
+        rows: csr_array = model.transition[mine]
+        self.transition = rows.toarray() if rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES else rows
 
     def best(self, of_rows: Floats) -> Floats:
         """(known,) the largest value among the tried actions of each state."""
         best: Floats = np.maximum.reduceat(of_rows, self.first)
         return best
+
+    def tokens(self, by_state: Floats, unknown: float) -> Floats:
+        """(tokens,) what an array (S,) has for known states, and a number for all others; 0 in terminal states."""
+        found = np.zeros(self.unknown + 1)
+        found[self.known] = by_state[self.active[self.known]]
+        found[-1] = unknown
+        return found
 
 
 class EarningExplorer:
@@ -118,6 +126,7 @@ class EarningExplorer:
     def __init__(self, objective: Objective = "return", config: EarningConfig = EarningConfig()) -> None:  # noqa: B008
         self.objective, self.config = objective, config
         self.carried = Carried()
+        self._row_of: dict[int, int] | None = None  # of a state, in what the last plan carries
         self._replan_price = np.inf  # as a part of the largest one
 
     def plans_again(self, clock: Clock, discount: float, n_visited: int, n_actions: int) -> bool:
@@ -125,60 +134,67 @@ class EarningExplorer:
         served = clock.steps_since_plan * self.config.states_per_step >= n_visited / n_actions
         return served and (clock.replan_trigger or self._price_share(clock, discount) >= self._replan_price)
 
-    def actions(self, table: PairTable, info: ProblemInfo, clock: Clock) -> Ints:
-        """(S,) the action to take in every state from now on."""
-        rows = _Rows(EmpiricalModel.of(table))
+    def plan(self, table: PairTable, info: ProblemInfo, clock: Clock) -> None:
+        """Decide what every state is to be acted in by, from now on."""
+        rows, carried = _Rows(EmpiricalModel.of(table)), self.carried
         self._replan_price = self.config.replan_growth * self._price_share(clock, info.discount[0])
-        self.carried.make_room(rows.n_states, rows.n_actions)
+        carried.make_room(int(table.n_states[0]) + 1, rows.n_actions)
         values = np.where(rows.untried, 0.0, -np.inf)
-        if len(rows.state):
-            q = self._plan_certain(rows, table, info)
-            values = self._plan_exploring(rows, q, self._price(rows, info, clock), clock.last_action)
-        self.carried.exploring = values[: int(table.n_states[0])]
-        top = self.carried.exploring.max(axis=1, keepdims=True)
-        best: Ints = (self.carried.exploring >= top - TIE * self.carried.scalars[2]).argmax(axis=1)
-        return best
+        if len(rows.token):
+            q, value = self._plan_certain(rows, table, info)
+            values = self._plan_exploring(rows, q, value, self._price(rows, info, clock), clock.last_action)
+        carried.known, carried.exploring, self._row_of = rows.active, values, None
 
-    def next_best(self, state: int, action: int) -> int:
-        """What to do in a state from now on, after an action was tried there for the first time since the last plan."""
-        row = self.carried.exploring[state]
-        row[action] = -np.inf
-        return int(row.argmax())
+    def action(self, state: int, mask: tuple[bool, ...] | None = None) -> int:
+        """What to do in a state by the last plan: the first of the best actions that exist there."""
+        row = self.carried.exploring[self._row(state)]
+        if mask is not None:
+            row = np.where(mask, row, -np.inf)
+        return int((row >= row.max() - TIE * self.carried.scalars[2]).argmax())
 
-    def _plan_certain(self, rows: _Rows, table: PairTable, info: ProblemInfo) -> Floats:
-        """(rows,) certainty-equivalent Q; untried actions are worth a little less than any known state."""
-        value, (mean, spread, price) = self.carried.value, self.carried.scalars
+    def tried(self, state: int, action: int) -> None:
+        """Take note that an action was tried in a state for the first time: not once more before the next plan."""
+        row, carried = self._row(state), self.carried
+        if row == len(carried.known):  # a state that was not known: it gets a row of its own
+            carried.known = np.append(carried.known, state)
+            carried.exploring = np.insert(carried.exploring, row, carried.exploring[-1], axis=0)
+            self._row_of = None
+        carried.exploring[row, action] = -np.inf
+
+    def _row(self, state: int) -> int:
+        if self._row_of is None:
+            self._row_of = {known: row for row, known in enumerate(self.carried.known.tolist())}
+        return self._row_of.get(state, len(self.carried.known))
+
+    def _plan_certain(self, rows: _Rows, table: PairTable, info: ProblemInfo) -> tuple[Floats, Floats]:
+        """(rows,) certainty-equivalent Q and (tokens,) V; untried actions are worth a little less than known states."""
+        mean, spread, price = self.carried.scalars
         untried = mean - self.carried.loss - self.config.untried_spreads * spread
         fallback = np.where(rows.untried[rows.known], untried, -np.inf).max(axis=1)
-        discount = info.discount[0] ** rows.durations
-        value[rows.terminal] = 0.0
+        discount = info.discount[0] ** rows.duration
+        value = rows.tokens(self.carried.value, mean)
         for _ in range(SWEEPS):
-            value[rows.unknown] = mean
             q: Floats = rows.reward + discount * (rows.transition @ value)
             best = np.maximum(rows.best(q), fallback)
             change = np.abs(best - value[rows.known]).max()
-            value[rows.known] = best
-            mean = float(best.mean())
+            value[rows.known], value[-1] = best, best.mean()
             if change < VALUE_TOLERANCE * table.reward_scale[0]:
                 break
         tried = np.bincount(rows.action, minlength=rows.n_actions)
-        self.carried.loss = sums_by(rows.action, value[rows.state] - q, rows.n_actions) / (tried + 1)
-        self.carried.scalars = np.array([mean, float(best.std()), price])
-        return q
+        self.carried.value[rows.active[rows.known]] = best
+        self.carried.loss = sums_by(rows.action, value[rows.token] - q, rows.n_actions) / (tried + 1)
+        self.carried.scalars = np.array([float(best.mean()), float(best.std()), price])
+        return q, value
 
-    def _plan_exploring(self, rows: _Rows, q: Floats, price: float, last_action: int) -> Floats:
-        """(S, A) X, −∞ for actions that do not exist."""
+    def _plan_exploring(self, rows: _Rows, q: Floats, value: Floats, price: float, last_action: int) -> Floats:
+        """(tokens, A) X, −∞ for actions that do not exist."""
         config, carried = self.config, self.carried
-        twice = rows.n_visits >= 2
-        suspicion = config.suspicion * rows.noisy[twice].mean() if twice.any() else 0.0
-        visits = (config.certain_visits + suspicion) * (config.undiscovered_doubt if rows.seen_share < 1 else 1.0)
-        doubt = 1 / (1 + (rows.n_visits / np.where(rows.noisy, config.noisy_visits, visits)) ** config.doubt_exponent)
+        doubt = self._doubt(rows)
         untried = price**2 / (price + carried.loss)
         floor = np.where(rows.untried[rows.known], untried, 0.0).max(axis=1)
-        gain = doubt * price - (1 - doubt) * (carried.value[rows.state] - q)
+        gain = doubt * price - (1 - doubt) * (value[rows.token] - q)
         before = carried.scalars[2]
-        extra = carried.extra * (price / before if before else 0.0)
-        extra[rows.unknown], extra[rows.terminal] = price, 0.0
+        extra = rows.tokens(carried.extra * (price / before if before else 0.0), price)
         for _ in range(SWEEPS):
             x = gain + (1 - doubt) * config.curiosity * (rows.transition @ extra)
             best = np.maximum(rows.best(x), floor)
@@ -186,11 +202,21 @@ class EarningExplorer:
             extra[rows.known] = best
             if change < 2 * TIE * price:
                 break
-        carried.extra, carried.scalars[2] = extra, price
+        carried.extra[rows.active[rows.known]] = best
+        carried.scalars[2] = price
         values = np.where(rows.untried, untried, -np.inf)
-        values[rows.state, rows.action] = x
+        values[rows.token, rows.action] = x
         values[rows.untried[:, last_action], last_action] += config.straight_on * price
         return values
+
+    def _doubt(self, rows: _Rows) -> Floats:
+        """(rows,) φ = 1 / (1 + (n / τ)^p)."""
+        config, twice = self.config, rows.n_visits >= 2
+        suspicion = config.suspicion * rows.noisy[twice].mean() if twice.any() else 0.0
+        visits = (config.certain_visits + suspicion) * (1.0 if rows.all_seen else config.undiscovered_doubt)
+        tau = np.where(rows.noisy, config.noisy_visits, visits)
+        doubt: Floats = 1 / (1 + (rows.n_visits / tau) ** config.doubt_exponent)
+        return doubt
 
     def _price(self, rows: _Rows, info: ProblemInfo, clock: Clock) -> float:
         """B: what trying an untried pair may cost now, in units of value."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -12,6 +15,9 @@ from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import UNKNOWN, Tokens, pack
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.problem_info import ProblemInfo
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, and who waits for them waits for ever
+    os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 def tokens_of(network: PolicyNetwork, model: EmpiricalModel, info: ProblemInfo) -> Tokens:

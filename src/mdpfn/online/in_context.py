@@ -50,28 +50,33 @@ class InContextLearner(Learner):
         self.explorer = EarningExplorer(objective) if exploration == "directed" else None
         self.explore = explore
         self.clock = Clock()
-        self.acting_policy: Floats | None = None  # (S, A) what it acts by until it plans again
+        self.has_plan = False  # whether it knows what to act by until it plans again: …
+        self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
         self._sampler: ActionSampler | None = None  # of the acting policy
         self._output: PlannerOutput | None = None  # for the current evidence
 
     def act(self, state: int) -> int:
-        """An action of the policy it explores by."""
+        """An action of what it explores by, or, where there is nothing to explore for, exploits by."""
+        if not self.has_plan:
+            self._plan_acting()
         if self.acting_policy is None:
-            self.acting_policy, self._sampler = self._choose_policy(), None
-            self.clock.planned()
+            assert self.explorer is not None
+            return self.explorer.action(state, self.evidence.mask(state))
         if self._sampler is None:
             self._sampler = ActionSampler(self.acting_policy, self.rng)
-        if state >= len(self.acting_policy):
-            return self.any_action(state)
-        return self._sampler(state)
+        return self._sampler(state) if state < len(self.acting_policy) else self.any_action(state)
 
-    def _choose_policy(self) -> Floats:
-        """(S, A) what to act by from now on."""
+    def _plan_acting(self) -> None:
+        """Decide what to act by from now on."""
+        self.acting_policy = self._sampler = None
         if self._exploits:
-            return self.plan()
-        if self.explorer is not None:
-            return one_hot(self.explorer.actions(self.table(), self.info, self.clock), self.evidence.n_actions)
-        return softmax(self.planner_output().policy_logits / self.acting_temperature)
+            self.acting_policy = self.plan()
+        elif self.explorer is not None:
+            self.explorer.plan(self.table(), self.info, self.clock)
+        else:
+            self.acting_policy = softmax(self.planner_output().policy_logits / self.acting_temperature)
+        self.has_plan = True
+        self.clock.planned()
 
     @property
     def _exploits(self) -> bool:
@@ -83,20 +88,13 @@ class InContextLearner(Learner):
         """Learn from one transition; the end of an episode ends its policy, as news does where it explores by it."""
         novelty = super().observe(transition)
         self._output = None
-        state, action, ends_episode = transition.state, int(transition.action), transition.ends_episode
-        explored = self.explorer is not None and not self._exploits
-        self.clock.advance(action, ends_episode=ends_episode, replan_trigger=novelty.replan_trigger)
+        ends_episode, trigger = transition.ends_episode, novelty.replan_trigger
+        self.clock.advance(int(transition.action), ends_episode=ends_episode, replan_trigger=trigger)
         if ends_episode or self._plans_again():
-            self.acting_policy = None
-        elif explored and novelty.n_visits == 1 and self.acting_policy is not None and state < len(self.acting_policy):
-            self._fix(state, self.explorer.next_best(state, action))  # type: ignore[union-attr]
+            self.has_plan = False
+        elif novelty.n_visits == 1 and self.has_plan and self.acting_policy is None and self.explorer is not None:
+            self.explorer.tried(transition.state, int(transition.action))
         return novelty
-
-    def _fix(self, state: int, action: int) -> None:
-        """Take this action in this state until the next plan."""
-        assert self.acting_policy is not None
-        self.acting_policy[state] = np.eye(self.evidence.n_actions)[action]
-        self._sampler = None
 
     def _plans_again(self) -> bool:
         if self.clock.steps_since_plan == self.replan_every:
@@ -106,7 +104,7 @@ class InContextLearner(Learner):
 
     def begin(self, episodes: int) -> None:
         """So many episodes follow now, wherever the last one was left."""
-        self.acting_policy, self.clock.step = None, 0
+        self.has_plan, self.clock.step = False, 0
         self.clock.budget = self.clock.episode + episodes
 
     def plan(self) -> Floats:

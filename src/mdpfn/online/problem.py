@@ -12,6 +12,7 @@ import numpy as np
 from mdpfn.checks import checked_action_mask, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Transition
+from mdpfn.evidence.statistics import checked_reward
 from mdpfn.online.history import History
 from mdpfn.online.learner import Learner
 from mdpfn.online.loop import run_episodes
@@ -39,15 +40,21 @@ class Problem(Generic[L]):
 
     def state_id(self, observation: Any, action_mask: Any = None) -> int:
         """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
+        mask = self.check(observation, action_mask)
         evidence = self.learner.evidence
-        mask = None if action_mask is None else checked_action_mask(action_mask, evidence.n_actions)
         state = self.encoding.states.encode(observation)
-        if state >= evidence.n_states:
-            self.limits.check_sizes(state + 1, evidence.n_actions)
-            evidence.make_room(state + 1)
+        evidence.make_room(state + 1)
         if mask is not None:
             evidence.allow(state, mask)
         return state
+
+    def check(self, observation: Any, action_mask: Any = None) -> tuple[bool, ...] | None:
+        """The mask in plain truth values; what cannot be taken in is refused before anything is changed."""
+        evidence = self.learner.evidence
+        mask = None if action_mask is None else checked_action_mask(action_mask, evidence.n_actions)
+        if self.encoding.find(observation) >= evidence.n_states:
+            self.limits.check_sizes(evidence.n_states + 1, evidence.n_actions)
+        return mask
 
     def act(self, state: int) -> int:
         """The learner's action, exploring."""
@@ -55,16 +62,22 @@ class Problem(Generic[L]):
 
     def record(self, transition: Transition, environment: int = 0) -> None:
         """Let the learner observe one transition, and remember how the episode goes."""
-        if isinstance(transition.reward, np.ndarray) and transition.reward.ndim == 0:  # some environments return them
-            transition = transition._replace(reward=transition.reward.item())
-        state, _, reward, _, terminated, truncated = transition
+        reward = self.checked_reward(transition.reward, transition.terminated, transition.truncated)
+        transition = transition._replace(reward=reward)
+        self.learner.observe(transition)
+        self.history.note(transition.state, reward, bool(transition.ends_episode), environment)
+
+    def checked_reward(self, reward: Any, terminated: Any, truncated: Any) -> float:
+        """The reward as a plain number, after what is said about the end of the episode was checked as well."""
         for field_name, flag in (("terminated", terminated), ("truncated", truncated)):
             if flag is not True and flag is not False and not isinstance(flag, np.bool_):
                 raise MdpfnError(field_name, repr(flag), "it must be True or False", "say how the episode ended")
+        if isinstance(reward, np.ndarray) and reward.ndim == 0:  # some environments return them
+            reward = reward.item()
+        plain = checked_reward(reward)
         if self.options.reward_range is not None:
-            self.options.check_rewards(reward)
-        self.learner.observe(transition)
-        self.history.note(state, reward, bool(terminated or truncated), environment)
+            self.options.check_rewards(plain)
+        return plain
 
     def run(
         self,
