@@ -1,4 +1,4 @@
-"""Put a trained model into the package: `python -m scripts.ship_model MODEL_DIRECTORY NAME --notes NOTES.json`.
+"""Put a trained model into the package: `python -m scripts.ship_model MODEL NAME --notes NOTES.json`.
 
 The card of a shipped model holds what training wrote about itself, notes by hand (what it is for, where it departs
 from the paper, what is known to fail), and the tables that `results/` has for its weights. Run it again after
@@ -8,19 +8,15 @@ from the paper, what is known to fail), and the tables that `results/` has for i
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import tyro
 from tyro.conf import Positional
 
 from mdpfn.bench.figures.data import read
 from mdpfn.bench.figures.tables import TABLES
-from mdpfn.weights import load_model, save_model
+from mdpfn.storage import read_bundle, write_bundle
 from mdpfn.weights.store import SHIPPED, SUFFIX
-
-OWN_FIELDS = {"format", "network", "sha256", "notes", "results"}  # made anew every time
 
 
 def main(
@@ -30,13 +26,12 @@ def main(
     results: Path = Path("results"),
     depth: int | None = None,
 ) -> None:
-    source = load_model(model)
+    arrays, card = read_bundle(model)
     if depth is not None:  # the one to use by default; the weights run at any, and steps beyond it go less and less far
-        source.network.config = replace(source.network.config, depth=depth, trained_depth=depth)
-    card: dict[str, Any] = {key: value for key, value in source.card.items() if key not in OWN_FIELDS}
+        card["network"] |= {"depth": depth, "trained_depth": depth}
     card["notes"] = json.loads(notes.read_text(encoding="utf-8"))
     card["results"] = tables_of(name, results)
-    save_model(SHIPPED / f"{name}{SUFFIX}", source.network, card)
+    write_bundle(SHIPPED / f"{name}{SUFFIX}", arrays, card)
     print(f"{name} shipped with tables: {', '.join(card['results']) or 'none yet'}")
 
 
@@ -48,7 +43,6 @@ def tables_of(weights: str, results: Path) -> dict[str, list[dict[str, str]]]:
         if any(row["weights"] == weights for row in rows):
             table = make(rows)
             headers = [header or ("environment", "method")[i] for i, header in enumerate(table.headers)]
-            headers = [f"{h} ({headers[i - 1]})" if h == "reported" else h for i, h in enumerate(headers)]
             found[table_name] = [dict(zip(headers, cells, strict=True)) for cells in table.rows]
     return found
 

@@ -53,7 +53,7 @@ class InContextLearner(Learner):
         self.has_plan = False  # whether it knows what to act by until it plans again: …
         self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
         self._sampler: ActionSampler | None = None  # of the acting policy
-        self._output: PlannerOutput | None = None  # for the current evidence
+        self._output: tuple[PairTable, PlannerOutput] | None = None  # what the planner made of a table
 
     def act(self, state: int) -> int:
         """An action of what it explores by, or, where there is nothing to explore for, exploits by."""
@@ -87,7 +87,6 @@ class InContextLearner(Learner):
     def observe(self, transition: Transition) -> Novelty:
         """Learn from one transition; the end of an episode ends its policy, as news does where it explores by it."""
         novelty = super().observe(transition)
-        self._output = None
         ends_episode, trigger = transition.ends_episode, novelty.replan_trigger
         self.clock.advance(int(transition.action), ends_episode=ends_episode, replan_trigger=trigger)
         if ends_episode or self._plans_again():
@@ -118,6 +117,7 @@ class InContextLearner(Learner):
 
     def planner_output(self) -> PlannerOutput:
         """What the planner makes of everything observed so far."""
-        if self._output is None or len(self._output.policy_logits) != self.evidence.n_states:
-            self._output = self.planner(self.table(), self.info)
-        return self._output
+        observed = self.evidence.table()  # the same object until anything changes
+        if self._output is None or self._output[0] is not observed:
+            self._output = observed, self.planner(self.table(), self.info)
+        return self._output[1]

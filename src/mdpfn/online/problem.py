@@ -57,8 +57,9 @@ class Problem(Generic[L]):
         return mask
 
     def act(self, state: int) -> int:
-        """The learner's action, exploring."""
-        return self.learner.act(state)
+        """The learner's action, exploring; another one where it chose before a mask forbade that."""
+        action, mask = self.learner.act(state), self.learner.evidence.mask(state)
+        return action if mask is None or mask[action] else self.learner.any_action(state)
 
     def record(self, transition: Transition, environment: int = 0) -> None:
         """Let the learner observe one transition, and remember how the episode goes."""
