@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Ints, MDPInts, PairInts, TokenInts, TransitionInts, offsets_of
+from mdpfn.arrays import Bools, ForbiddenInts, Ints, MDPInts, PairInts, TokenInts, TransitionInts, offsets_of
 from mdpfn.evidence.table import PairTable
 
 
@@ -23,6 +23,7 @@ class Layout:
     visited_state: PairInts  # state token of each visited pair
     successor: TransitionInts  # state token of each observed successor
     n_unvisited_actions: TokenInts  # actions of a state token that were never taken, and may be
+    forbidden_state: ForbiddenInts  # state token of each pair that masks forbid; −1 where its state has none of its own
     n_unvisited_states: MDPInts  # states that the unvisited token stands for
 
     @classmethod
@@ -35,7 +36,7 @@ class Layout:
         state_mdp = np.concatenate([active_mdp, np.arange(n_mdps)])
         successor = _token(state_start[z.pair_mdp[z.transition_row]] + z.successor, active)
         masked = _token(state_start[z.forbidden_mdp] + z.forbidden // z.n_actions[z.forbidden_mdp], active)
-        forbidden = np.bincount(masked[masked >= 0], minlength=len(state_mdp))
+        n_masked = np.bincount(masked[masked >= 0], minlength=len(state_mdp))
         n_tried = np.bincount(visited_state, minlength=len(state_mdp))
         is_unvisited = successor < 0
         successor[is_unvisited] = len(active) + z.pair_mdp[z.transition_row[is_unvisited]]
@@ -45,7 +46,8 @@ class Layout:
             state_mdp=state_mdp,
             visited_state=visited_state,
             successor=successor,
-            n_unvisited_actions=z.n_actions[state_mdp] - n_tried - forbidden,
+            n_unvisited_actions=z.n_actions[state_mdp] - n_tried - n_masked,
+            forbidden_state=masked,
             n_unvisited_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
         )
 

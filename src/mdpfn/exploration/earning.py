@@ -98,9 +98,8 @@ class _Rows:
         self.all_seen = n_seen == int(z.n_states[0])
         self.untried = np.ones((layout.n_active + 1, self.n_actions), dtype=bool)
         self.untried[layout.visited_state, z.action] = False
-        place = np.minimum(np.searchsorted(layout.active, z.forbidden // self.n_actions), layout.n_active - 1)
-        masked = layout.active[place] == z.forbidden // self.n_actions if layout.n_active else np.zeros(0, dtype=bool)
-        self.untried[place[masked], z.forbidden[masked] % self.n_actions] = False
+        masked = layout.forbidden_state >= 0
+        self.untried[layout.forbidden_state[masked], z.forbidden[masked] % self.n_actions] = False
         rows: csr_array = model.transition[mine]
         self.transition = rows.toarray() if rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES else rows
 
