@@ -46,7 +46,7 @@ class Layout:
             state_mdp=state_mdp,
             visited_state=visited_state,
             successor=successor,
-            n_unvisited_actions=z.n_actions[state_mdp] - n_tried - n_masked,
+            n_unvisited_actions=np.maximum(z.n_actions[state_mdp] - n_tried - n_masked, 0),
             forbidden_state=masked,
             n_unvisited_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
         )
