@@ -35,6 +35,7 @@ SWEEPS = 60  # of a plan: the next one goes on where it ended
 VALUE_TOLERANCE = 1e-3  # of the largest reward
 NOISE = 1e-9  # relative variance of rewards below which it is rounding
 TIE = 1e-3  # of the price: exploring values closer than this are equal
+MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; its part of the largest one at which to plan again
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Carried:
     value: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) V
     extra: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) X
     loss: Floats = field(default_factory=lambda: np.zeros(0))  # (A,) L̄
-    scalars: Floats = field(default_factory=lambda: np.zeros(3))  # mean and spread of V over known states, the price
+    scalars: Floats = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, np.inf]))  # by the indices above
     known: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # states with a row of their own in …
     exploring: Floats = field(default_factory=lambda: np.zeros((1, 0)))  # (known + 1, A) X; the last row is any other's
 
@@ -126,17 +127,16 @@ class EarningExplorer:
         self.objective, self.config = objective, config
         self.carried = Carried()
         self._row_of: dict[int, int] | None = None  # of a state, in what the last plan carries
-        self._replan_price = np.inf  # as a part of the largest one
 
     def plans_again(self, clock: Clock, discount: float, n_visited: int, n_actions: int) -> bool:
         """Whether to plan in the middle of an episode."""
         served = clock.steps_since_plan * self.config.states_per_step >= n_visited / n_actions
-        return served and (clock.replan_trigger or self._price_share(clock, discount) >= self._replan_price)
+        return served and (clock.replan_trigger or self._price_share(clock, discount) >= self.carried.scalars[REPLAN])
 
     def plan(self, table: PairTable, info: ProblemInfo, clock: Clock) -> None:
         """Decide what every state is to be acted in by, from now on."""
         rows, carried = _Rows(EmpiricalModel.of(table)), self.carried
-        self._replan_price = self.config.replan_growth * self._price_share(clock, info.discount[0])
+        carried.scalars[REPLAN] = self.config.replan_growth * self._price_share(clock, info.discount[0])
         carried.make_room(int(table.n_states[0]) + 1, rows.n_actions)
         values = np.where(rows.untried, 0.0, -np.inf)
         if len(rows.token):
@@ -149,7 +149,7 @@ class EarningExplorer:
         row = self.carried.exploring[self._row(state)]
         if mask is not None:
             row = np.where(mask, row, -np.inf)
-        return int((row >= row.max() - TIE * self.carried.scalars[2]).argmax())
+        return int((row >= row.max() - TIE * self.carried.scalars[PRICE]).argmax())
 
     def tried(self, state: int, action: int) -> None:
         """Take note that an action was tried in a state for the first time: not once more before the next plan."""
@@ -167,7 +167,7 @@ class EarningExplorer:
 
     def _plan_certain(self, rows: _Rows, table: PairTable, info: ProblemInfo) -> tuple[Floats, Floats]:
         """(rows,) certainty-equivalent Q and (tokens,) V; untried actions are worth a little less than known states."""
-        mean, spread, price = self.carried.scalars
+        mean, spread = self.carried.scalars[[MEAN, SPREAD]]
         untried = mean - self.carried.loss - self.config.untried_spreads * spread
         fallback = np.where(rows.untried[rows.known], untried, -np.inf).max(axis=1)
         discount = info.discount[0] ** rows.duration
@@ -182,7 +182,7 @@ class EarningExplorer:
         tried = np.bincount(rows.action, minlength=rows.n_actions)
         self.carried.value[rows.active[rows.known]] = best
         self.carried.loss = sums_by(rows.action, value[rows.token] - q, rows.n_actions) / (tried + 1)
-        self.carried.scalars = np.array([float(best.mean()), float(best.std()), price])
+        self.carried.scalars[[MEAN, SPREAD]] = best.mean(), best.std()
         return q, value
 
     def _plan_exploring(self, rows: _Rows, q: Floats, value: Floats, price: float, last_action: int) -> Floats:
@@ -192,7 +192,7 @@ class EarningExplorer:
         untried = price**2 / (price + carried.loss)
         floor = np.where(rows.untried[rows.known], untried, 0.0).max(axis=1)
         gain = doubt * price - (1 - doubt) * (value[rows.token] - q)
-        before = carried.scalars[2]
+        before = carried.scalars[PRICE]
         extra = rows.tokens(carried.extra * (price / before if before else 0.0), price)
         for _ in range(SWEEPS):
             x = gain + (1 - doubt) * config.curiosity * (rows.transition @ extra)
@@ -202,7 +202,7 @@ class EarningExplorer:
             if change < 2 * TIE * price:
                 break
         carried.extra[rows.active[rows.known]] = best
-        carried.scalars[2] = price
+        carried.scalars[PRICE] = price
         values = np.where(rows.untried, untried, -np.inf)
         values[rows.token, rows.action] = x
         values[rows.untried[:, last_action], last_action] += config.straight_on * price
