@@ -110,7 +110,8 @@ def leaderboard(rows: list[Row]) -> Table:
     parts = list(pairwise([0, *(cut for cut in (last // 8, last // 2) if cut in known.x), last]))
     headers = ["agent", "earned", *(f"{a + 1}–{b}" for a, b in parts), "known", f"at {last}", "solved"]
     body = []
-    for agent, table in earned.agents.items():
+    for agent in sorted(earned.agents, key=lambda name: -earned.agents[name][:, -1].mean()):
+        table = earned.agents[agent]
         segments = [earned_between(table, earned.x, *part).clip(-1, 1).mean() for part in parts]
         worth = known.agents[agent]
         cells = [_with_error(table[:, -1].mean(), earned.spread[agent][-1]), *(f"{x:.2f}" for x in segments)]
