@@ -21,7 +21,7 @@ def solve(
     compare: tuple[str, ...] = (),
     out: Path | None = None,
     seed: int = 0,
-    discount: float = 0.95,
+    discount: float | None = None,
     risk: float | None = None,
     weights: str | None = None,
     bins: int | None = None,
@@ -34,7 +34,7 @@ def solve(
         compare: Other agents to run beside it, such as ucbvi, psrl and q-learning.
         out: Directory for curve.png and result.json.
         seed: Of the environment and the agents.
-        discount: How much a reward is worth one step later.
+        discount: How much a reward is worth one step later; without it 0.95, and 0.99 if observations are vectors.
         risk: Exploit by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         weights: Name of a shipped model or a model directory; without it, the default model.
         bins: Cut continuous observations into this many bins per dimension.
@@ -61,6 +61,7 @@ def solve(
         return made_env(env) if bins is None else Discretize(made_env(env), bins)
 
     agent.reset(*spaces_of(make()), discount=discount, risk=risk)  # refuses before the table opens
+    discount = agent.problem.options.discount
     baselines = {name: prepared(name, make(), seed, discount) for name in compare}
     with LiveTable(env, episodes) as table:
         name = agent.model.name

@@ -11,16 +11,17 @@ import numpy as np
 
 from mdpfn.checks import checked_action_mask, whole_number
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence import Transition
+from mdpfn.evidence import State, Statistics, Transition
 from mdpfn.online.history import History
 from mdpfn.online.learner import Learner
 from mdpfn.online.loop import run_episodes
 from mdpfn.online.options import Options
+from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.worlds import worlds_of
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.weights.limits import Limits
 
-L = TypeVar("L", bound=Learner)
+L = TypeVar("L", bound=Learner | VectorLearner)
 OnEpisode: TypeAlias = Callable[[History], bool | None]
 """Called after every episode; the run ends if it returns False."""
 
@@ -37,9 +38,10 @@ class Problem(Generic[L]):
     starts_known: bool = True  # whether the order of the data tells where episodes started
     columns: Mapping[str, str] | None = None  # of the data that was read
 
-    def state_id(self, observation: Any, action_mask: Any = None) -> int:
+    def state_id(self, observation: Any, action_mask: Any = None) -> State:
         """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
         evidence = self.learner.evidence
+        assert isinstance(evidence, Statistics)
         mask = None if action_mask is None else checked_action_mask(action_mask, evidence.n_actions)
         state = self.encoding.states.encode(observation)
         if state >= evidence.n_states:
@@ -49,7 +51,7 @@ class Problem(Generic[L]):
             evidence.allow(state, mask)
         return state
 
-    def act(self, state: int) -> int:
+    def act(self, state: State) -> int:
         """The learner's action, exploring."""
         return self.learner.act(state)
 

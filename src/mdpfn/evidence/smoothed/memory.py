@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,8 @@ class Memory:
 
     def batch(self) -> Batch:
         """What is kept, oldest first (views, not copies)."""
-        return Batch(*(column[: self._n] for column in self._store))
+        columns: list[Any] = [column[: self._n] for column in self._store]
+        return Batch(*columns)
 
     def _thin(self) -> None:
         """Keep the recent eighth, ends (at most an eighth), and one transition per cell of the rest."""

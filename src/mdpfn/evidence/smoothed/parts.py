@@ -29,7 +29,7 @@ def part_to_arrays(part: Any, prefix: str) -> dict[str, NDArray[Any]]:
 def part_from_arrays(kind: type[P], arrays: Mapping[str, NDArray[Any]], prefix: str) -> P:
     """The part that `part_to_arrays` took apart."""
     hints = get_type_hints(kind)
-    values = {}
+    values: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]
         name, hint = f"{prefix}{field.name}", _main_type(hints[field.name])
         if isinstance(hint, type) and is_dataclass(hint):

@@ -109,6 +109,7 @@ def fit_smoother(
     if refit:
         known_error = float(median.max())
 
+    assert theta is not None
     low, high = np.minimum(data.x.min(0), data.y.min(0)), np.maximum(data.x.max(0), data.y.max(0))
     pad = 0.1 * (high - low)
     w_linear, w_smooth = posterior.w_linear * scale_out, posterior.w_smooth * scale_out

@@ -111,8 +111,8 @@ def _logistic(f: Floats, target: Floats, sparsity: float) -> Floats:
                 length *= 0.5
             if length <= 1e-4:
                 break
-            w = w - length * step
+            w = np.asarray(w - length * step)
             before, now = now, loss(w)
             if before - now < 1e-4:
                 break
-    return w / size
+    return np.asarray(w / size)
