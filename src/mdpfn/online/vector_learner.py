@@ -21,7 +21,7 @@ MOST_MASKS = 1024  # of observations in which no action was chosen yet
 TIE = 1e-9  # of a value: less does not tell actions apart
 
 
-@dataclass
+@dataclass(eq=False)
 class Underway:
     """An episode that has not ended yet: it goes on from its last observation."""
 

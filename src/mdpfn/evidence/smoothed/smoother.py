@@ -121,10 +121,10 @@ def fit_smoother(
         scale_out=scale_out,
         low=low - pad,
         high=high + pad,
-        basis=posterior.basis * np.append(inv_length, 1.0)[:, None],
+        basis=np.ascontiguousarray(posterior.basis * np.append(inv_length, 1.0)[:, None]),
         inv_length_square=np.append(inv_length**2, 0.0),
-        w_linear=w_linear,
-        w_smooth=w_smooth,
+        w_linear=np.ascontiguousarray(w_linear),  # the order in memory decides about the last bits
+        w_smooth=np.ascontiguousarray(w_smooth),
         theta=theta,
         n_fitted=n_fitted,
         active=active,
