@@ -1,5 +1,7 @@
 """The agent on vectors: Box observations and actions, through the same doors as everything else."""
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from mdpfn import Agent, MdpfnError
 from mdpfn.spaces.json import space_from_json, space_to_json
-from tests.test_vectors import linear_world
+from tests.test_vectors import FORCE, MOTION, linear_world
 
 
 class Rail(gym.Env):
@@ -74,6 +76,16 @@ def test_the_result_tells_what_there_is(agent):
     assert f"{agent.result.n_nodes} nodes" in text
     assert agent.result.to_dict()["n_transitions"] == agent.evidence.n_transitions
     assert "VectorResult" in repr(agent.result)
+
+
+def test_values_can_be_looked_at(agent, tmp_path):
+    agent.result.plot_values(tmp_path / "portrait.png")
+    agent.result.plot(tmp_path / "curve.png")
+    assert (tmp_path / "portrait.png").stat().st_size > 10_000
+    with pytest.raises(MdpfnError, match="dims"):
+        agent.result.plot_values(tmp_path / "portrait.png", dims=(0, 2))
+    with pytest.raises(MdpfnError, match="too few"):
+        Agent.from_pretrained().reset(spaces.Box(0, 1), 2).result.plot_values(tmp_path / "none.png")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +206,30 @@ def test_a_fit_from_continuous_actions_keeps_them_as_they_are():
     assert len(np.unique(agent.evidence.memory.batch().code)) == 400
     agent.observe([0.5], [0.123], 0.0, [0.52], terminated=False)
     assert agent.evidence.memory.batch().code[-1] == pytest.approx(0.123)
+
+
+class Episodes:
+    """What a Minari dataset looks like."""
+
+    observation_space, action_space = spaces.Box(-2, 2, (2,), np.float64), spaces.Discrete(2)
+
+    def iterate_episodes(self):
+        for seed in range(4):
+            rows = linear_world(60, seed=seed)
+            x = [rows.x[0]]
+            for action in rows.action:
+                x.append(MOTION @ x[-1] + FORCE[action])
+            ends = np.arange(60) == 59
+            rewards = -np.abs(np.array(x[1:])[:, 0] - 0.5)
+            yield SimpleNamespace(observations=np.array(x), actions=rows.action, rewards=rewards,
+                                  terminations=np.zeros(60, bool), truncations=ends)  # fmt: skip
+
+
+def test_a_fit_from_episodes_knows_where_they_start():
+    agent = Agent.from_pretrained().fit(Episodes(), discount=0.9)
+    assert agent.evidence.n_transitions == 240
+    assert len(agent.evidence.memory.starts) == 4
+    assert agent.predict([-0.5, 0.0])[0] == 1
 
 
 def test_vector_environments():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.errors import MdpfnError
+from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.phase_portrait import plot_values
 from mdpfn.result import Result
 
 
@@ -20,6 +23,7 @@ class VectorResult(Result):
     """
 
     n_nodes: int  # states that values are kept for
+    learner: VectorLearner
     is_lost: bool  # whether it still looks for something that pays
 
     def __init__(self, problem: VectorProblem, evaluation: Floats, weights: str) -> None:
@@ -36,6 +40,7 @@ class VectorResult(Result):
             "weights": weights,
             "columns": problem.columns,
             "n_nodes": 0 if plan is None else len(plan.nodes),
+            "learner": learner,
             "is_lost": plan is not None and plan.is_lost,
         }
         for name, value in known.items():
@@ -63,6 +68,10 @@ class VectorResult(Result):
         elif self.is_lost:
             lines.append("nothing that was seen tells good from bad yet: it still looks for something that pays")
         return "\n".join(lines)
+
+    def plot_values(self, path: str | Path, dims: tuple[int, int] = (0, 1)) -> None:
+        """Draw values over two dimensions of the observations, with the policy and where data is."""
+        plot_values(self.learner, Path(path), dims)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns, lengths, evaluation and what they were made from, for JSON."""

@@ -58,7 +58,7 @@ class Statistics:
     def add(self, transition: Transition) -> Novelty:
         """Record one transition and say what was new about it."""
         state, action, next_state = self._checked_ids(transition)
-        reward, before = _checked_reward(transition.reward), self.reward_scale
+        reward, before = checked_reward(transition.reward), self.reward_scale
         pair = state * self.n_actions + action
         successors = self._successors.setdefault(pair, {})
         count = successors.get(next_state, 0.0)
@@ -89,7 +89,7 @@ class Statistics:
         t = checked_ids("next_states", next_states, self.n_states)
         r = finite_floats("rewards", rewards).reshape(-1)
         for extreme in (r.min(initial=0.0), r.max(initial=0.0)):
-            _checked_reward(extreme)
+            checked_reward(extreme)
         ends = np.zeros(len(s), bool) if terminated is None else checked_flags("terminated", terminated)
         for field, column in (("actions", a), ("rewards", r), ("next_states", t), ("terminated", ends)):
             if len(column) != len(s):
@@ -342,7 +342,7 @@ class Statistics:
         raise AssertionError("some id is out of range")
 
 
-def _checked_reward(reward: Any) -> float:
+def checked_reward(reward: Any) -> float:
     """The reward as a plain float: sums must not be of whatever type it was."""
     if isinstance(reward, np.floating):  # the limit is beyond some of its types, and would become infinite
         reward = float(reward)

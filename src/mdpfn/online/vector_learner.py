@@ -102,7 +102,7 @@ class VectorLearner:
         grow, warm = (config.grow_end, config.warm // 2) if done else (config.grow_mid, config.warm)
         if n < warm:
             return False
-        if self.clock.steps_since_plan == self.replan_every:
+        if self.replan_every is not None and self.clock.steps_since_plan >= self.replan_every:
             return True
         return self.evidence.growth >= 1 + grow and (done or not self.selection.confirmed)
 

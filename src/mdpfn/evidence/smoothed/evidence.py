@@ -12,6 +12,7 @@ from mdpfn.evidence.smoothed.memory import Batch, Memory
 from mdpfn.evidence.smoothed.nodes import Nodes, choose_nodes
 from mdpfn.evidence.smoothed.table import pair_table
 from mdpfn.evidence.smoothed.world_model import WorldModel
+from mdpfn.evidence.statistics import checked_reward
 from mdpfn.evidence.table import PairTable
 
 DEFAULT_CONFIG = SmootherConfig()
@@ -31,7 +32,7 @@ class SmoothedEvidence:
         config: SmootherConfig = DEFAULT_CONFIG,
         rng: np.random.Generator | None = None,
     ) -> None:
-        self.codes, self.config = codes, config
+        self.n_dims, self.codes, self.config = n_dims, codes, config
         self.memory = Memory(n_dims, codes.shape[1], config)
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.reward_scale = 0.0  # the largest |reward| so far
@@ -39,11 +40,6 @@ class SmoothedEvidence:
         self.nodes: Nodes | None = None
         self.n_tabled = 0  # transitions that were known when the table was made
         self._table: PairTable | None = None
-
-    @property
-    def n_dims(self) -> int:
-        """How long the vectors are."""
-        return int(self.memory.batch().x.shape[1])
 
     @property
     def n_transitions(self) -> int:
@@ -73,7 +69,7 @@ class SmoothedEvidence:
             np.asarray(transition.state, dtype=np.float64)[None],
             np.array([action]),
             code[None],
-            np.array([float(transition.reward)]),
+            np.array([checked_reward(transition.reward)]),
             np.asarray(transition.next_state, dtype=np.float64)[None],
             np.array([bool(transition.terminated)]),
         )
