@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.storage import cannot_write
@@ -31,11 +32,11 @@ def plot_values(learner: VectorLearner, path: Path, dims: tuple[int, int]) -> No
     scale = np.where(high > low, high - low, 1.0)
     tree = cKDTree(x[:, chosen] / scale)
 
-    def grid(n: int) -> np.ndarray:
+    def grid(n: int) -> Floats:
         """(n², d) observations."""
         first, second = np.meshgrid(*(np.linspace(a, b, n) for a, b in zip(low, high, strict=True)))
         places = np.stack([first.ravel(), second.ravel()], 1)
-        observations = x[tree.query(places / scale)[1]].copy()
+        observations: Floats = x[tree.query(places / scale)[1]].copy()
         observations[:, chosen] = places
         return observations
 
