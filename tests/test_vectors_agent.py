@@ -9,7 +9,9 @@ from gymnasium import spaces
 from numpy.testing import assert_array_equal
 
 from mdpfn import Agent, MdpfnError
+from mdpfn.evidence.smoothed import SmootherConfig
 from mdpfn.spaces.json import space_from_json, space_to_json
+from mdpfn.spaces.vectors import GridCodec
 from tests.test_vectors import FORCE, MOTION, linear_world
 
 
@@ -206,6 +208,28 @@ def test_a_fit_from_continuous_actions_keeps_them_as_they_are():
     assert len(np.unique(agent.evidence.memory.batch().code)) == 400
     agent.observe([0.5], [0.123], 0.0, [0.52], terminated=False)
     assert agent.evidence.memory.batch().code[-1] == pytest.approx(0.123)
+
+
+@pytest.mark.parametrize(
+    ("space", "n"),
+    [
+        (spaces.Box(-2, 2), 5),
+        (spaces.Box(-1, 1, (2,)), 25),
+        (spaces.Box(-1, 1, (6,), np.float64), 25),
+        (spaces.Box(0, 3, (1,), np.int64), 4),
+        (spaces.Box(np.array([0.0, 1.0]), np.array([2.0, 1.0]), dtype=np.float64), 5),
+    ],
+)
+def test_actions_of_a_box_have_numbers_and_stay_what_they_are(space, n):
+    actions = GridCodec(space, SmootherConfig())
+    assert actions.n <= n + 8
+    assert len({actions.decode(number).tobytes() for number in range(actions.n)}) == actions.n
+    for number in range(actions.n):
+        assert space.contains(actions.decode(number))
+        assert actions.encode(actions.decode(number)) == number
+    assert space.contains(actions.batch([actions.decode(0)] * 3)[1])
+    with pytest.raises(MdpfnError, match="action"):
+        actions.encode(np.full(space.shape, np.nan))
 
 
 class Episodes:

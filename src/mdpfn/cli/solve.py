@@ -13,6 +13,7 @@ from tyro.conf import Positional, arg
 from mdpfn.errors import MdpfnError
 
 EVALUATION_EPISODES = 50  # in which final policies are scored
+VECTOR_EVALUATION_EPISODES = 10  # the same, where an action takes milliseconds
 
 
 def solve(
@@ -47,6 +48,7 @@ def solve(
     from mdpfn.checks import whole_number
     from mdpfn.cli.comparison import check_names, final_return, prepared
     from mdpfn.cli.live import LiveTable
+    from mdpfn.online.vector_problem import VectorProblem
     from mdpfn.online.worlds import made_env, spaces_of
     from mdpfn.result import plot_returns, write_json
     from mdpfn.spaces.discretize import Discretize
@@ -62,11 +64,13 @@ def solve(
 
     agent.reset(*spaces_of(make()), discount=discount, risk=risk)  # refuses before the table opens
     discount = agent.problem.options.discount
+    vectors = isinstance(agent.problem, VectorProblem)
+    n_evaluated = VECTOR_EVALUATION_EPISODES if vectors else EVALUATION_EPISODES
     baselines = {name: prepared(name, make(), seed, discount) for name in compare}
     with LiveTable(env, episodes) as table:
         name = agent.model.name
         watch = partial(table.update, name)
-        options: Any = {"seed": seed, "discount": discount, "risk": risk, "evaluate": EVALUATION_EPISODES}
+        options: Any = {"seed": seed, "discount": discount, "risk": risk, "evaluate": n_evaluated}
         result = agent.solve(make(), episodes, **options, on_episode=watch)
         table.finish(name, float(result.evaluation.mean()))
         for name, problem in baselines.items():

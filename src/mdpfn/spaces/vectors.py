@@ -13,7 +13,7 @@ from gymnasium import spaces
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence.smoothed.config import SmootherConfig
-from mdpfn.evidence.smoothed.evidence import nearest_codes
+from mdpfn.evidence.smoothed.evidence import LARGEST_NUMBER, nearest_codes
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding, codec_of
 
@@ -69,8 +69,8 @@ class VectorCodec(Codec):
             vector = np.concatenate(list(_flat(self.space, value)))
         except (TypeError, ValueError, KeyError, IndexError):
             raise self.outside(value, f"it must be of {self.space}") from None
-        if not np.isfinite(vector).all():
-            limit = "every number of it must be finite"
+        if not (np.abs(vector) <= LARGEST_NUMBER).all():
+            limit = f"every number of it must be finite, at most {LARGEST_NUMBER:g} in size"
             raise MdpfnError(self.field, reprlib.repr(value), limit, "mend the environment, or leave that step out")
         return vector
 
@@ -78,7 +78,7 @@ class VectorCodec(Codec):
         """(k, d) the vectors of a batch."""
         if isinstance(self.space, spaces.Box) and isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
             rows = values.reshape(len(values), -1).astype(np.float64)
-            if values.shape[1:] == self.space.shape and np.isfinite(rows).all():
+            if values.shape[1:] == self.space.shape and (np.abs(rows) <= LARGEST_NUMBER).all():
                 return rows
         vectors = [self.encode(value) for value in self.unbatch(values)]
         return np.stack(vectors) if vectors else np.zeros((0, self.n_dims))
@@ -120,6 +120,8 @@ class GridCodec(Codec):
             limit = "to choose from it, its bounds must be finite"
             raise MdpfnError("the action space", space, limit, "use gymnasium.wrappers.RescaleAction or ClipAction")
         self.codes = _candidates(len(self._low), config)
+        if space.dtype.kind in "iu" or (self._low == self._high).any():  # some candidates are the same action
+            self.codes = np.unique(self._codes_of(self._points_of(self.codes)), axis=0)
         self.n = len(self.codes)
 
     def encode(self, value: Any) -> Any:
@@ -148,10 +150,11 @@ class GridCodec(Codec):
 
     def decode(self, number: int) -> Any:
         """The action with this number."""
-        point = self._low + (self._high - self._low) * (self.codes[number] + 1) / 2
-        if self.space.dtype.kind in "iu":
-            point = np.round(point)
-        return point.astype(self.space.dtype).reshape(self.space.shape)
+        return self._points_of(self.codes[number]).astype(self.space.dtype).reshape(self.space.shape)
+
+    def _points_of(self, codes: Floats) -> Floats:
+        points: Floats = self._low + (self._high - self._low) * (codes + 1) / 2
+        return np.round(points) if self.space.dtype.kind in "iu" else points
 
     def is_batch(self, value: Any) -> bool:
         """Whether it has one axis more than an action."""

@@ -12,9 +12,10 @@ from mdpfn.evidence.smoothed.memory import Batch, Memory
 from mdpfn.evidence.smoothed.nodes import Nodes, choose_nodes
 from mdpfn.evidence.smoothed.table import pair_table
 from mdpfn.evidence.smoothed.world_model import WorldModel
-from mdpfn.evidence.statistics import checked_reward
+from mdpfn.evidence.statistics import LARGEST_REWARD, checked_reward
 from mdpfn.evidence.table import PairTable
 
+LARGEST_NUMBER = LARGEST_REWARD  # so that sums of squares do not overflow
 DEFAULT_CONFIG = SmootherConfig()
 
 
@@ -84,9 +85,9 @@ class SmoothedEvidence:
     def extend(self, rows: Batch) -> None:
         """Take in many transitions; none of them if one holds numbers that are not finite, or of another length."""
         for field, values in (("observation", rows.x), ("next observation", rows.y), ("reward", rows.reward)):
-            if not np.isfinite(values).all():
-                limit = "every number of it must be finite"
-                raise MdpfnError(field, "NaN or infinite", limit, "leave that transition out, or mend the environment")
+            if not (np.abs(values) <= LARGEST_NUMBER).all():
+                limit = f"every number of it must be finite, at most {LARGEST_NUMBER:g} in size"
+                raise MdpfnError(field, "beyond that", limit, "leave that transition out, or mend the environment")
             if values.ndim == 2 and values.shape[1] != self.n_dims:
                 limit = f"the first had {self.n_dims} numbers"
                 raise MdpfnError(field, f"of {values.shape[1]} numbers", limit, "give all of them one shape")
