@@ -71,7 +71,7 @@ def test_fit_writes_a_row_per_state(
     "words",
     [
         ("solve", "NoSuchLake-v0"),
-        ("solve", "CartPole-v1"),
+        ("solve", "CartPole-v1", "--risk", "0.1"),
         ("solve", "FrozenLake-v1", "--episodes", "0"),
         ("solve", "FrozenLake-v1", "--episodes", "many"),
         ("solve", "FrozenLake-v1", "--compare", "alphago"),

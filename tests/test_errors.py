@@ -84,9 +84,12 @@ Case = Callable[[], Any] | Callable[[Path], Any]
 # what is wrong -> (the field that the error names, what raises it)
 CASES: dict[str, tuple[str, Case]] = {
     # spaces
-    "observations of a box": ("the observation space", lambda: tiny_agent().reset(spaces.Box(0, 1), 2)),
+    "images": ("the observation space", lambda: tiny_agent().reset(spaces.Box(0, 255, (8, 8, 3)), 2)),
     "actions of a box": ("the action space", lambda: tiny_agent().reset(2, spaces.Box(0, 1))),
-    "a box in a tuple": ("the observation space", lambda: tiny_agent().reset(spaces.Tuple([spaces.Box(0, 1)]), 2)),
+    "text beside a box": (
+        "the observation space",
+        lambda: tiny_agent().reset(spaces.Tuple([spaces.Box(0, 1), spaces.Text(3)]), 2),
+    ),
     "a box in a dict": ("the action space", lambda: tiny_agent().reset(2, spaces.Dict({"a": spaces.Box(0, 1)}))),
     "no action space": ("the action space", lambda: tiny_agent().reset(2, None)),
     "no states": ("the observation space", lambda: tiny_agent().reset(0, 2)),
@@ -152,7 +155,7 @@ CASES: dict[str, tuple[str, Case]] = {
     "no episodes": ("episodes", lambda: solve("FrozenLake-v1", episodes=0)),
     "half an episode": ("episodes", lambda: solve("FrozenLake-v1", episodes=1.5)),
     "episodes of no steps": ("max_episode_steps", lambda: solve("FrozenLake-v1", max_episode_steps=0)),
-    "a continuous environment": ("the observation space", lambda: solve("CartPole-v1")),
+    "a large box": ("the observation space", lambda: solve(with_space("observation_space", spaces.Box(0, 1, (99,))))),
     "continuous actions": ("the action space", lambda: solve(with_space("action_space", spaces.Box(0, 1)))),
     "an old environment's step": ("env", lambda: solve(Scripted(step=(1, 0.0, False, {})))),
     "an old environment's reset": ("env", lambda: solve(Scripted(reset=0))),

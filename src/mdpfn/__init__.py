@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from mdpfn.agent import Agent
     from mdpfn.coverage import Coverage, CoverageWarning
     from mdpfn.evidence import Evidence, Novelty, PairTable, Statistics, Transition
+    from mdpfn.evidence.smoothed import SmoothedEvidence
     from mdpfn.model.mdp import TabularMDP
     from mdpfn.online.history import History
     from mdpfn.online.options import Options
     from mdpfn.plan import Plan
     from mdpfn.result import Result
     from mdpfn.spaces.discretize import Discretize
+    from mdpfn.vector_result import VectorResult
     from mdpfn.weights import Model, load_model
     from mdpfn.weights.limits import Limits
 
@@ -38,9 +40,11 @@ _HOME = {
     "PairTable": "mdpfn.evidence",
     "Plan": "mdpfn.plan",
     "Result": "mdpfn.result",
+    "SmoothedEvidence": "mdpfn.evidence.smoothed",
     "Statistics": "mdpfn.evidence",
     "TabularMDP": "mdpfn.model.mdp",
     "Transition": "mdpfn.evidence",
+    "VectorResult": "mdpfn.vector_result",
     "load_model": "mdpfn.weights",
 }
 
@@ -59,9 +63,11 @@ __all__ = [
     "PairTable",
     "Plan",
     "Result",
+    "SmoothedEvidence",
     "Statistics",
     "TabularMDP",
     "Transition",
+    "VectorResult",
     "__version__",
     "load_model",
 ]

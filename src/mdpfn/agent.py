@@ -15,27 +15,32 @@ from mdpfn.checks import checked_action_mask, whole_number
 from mdpfn.coverage import Coverage
 from mdpfn.data.reader import DatasetReader
 from mdpfn.data.sources import open_source
+from mdpfn.data.vectors import VectorReader, holds_vectors
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics, Transition
+from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.online.evaluation import evaluate
 from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
 from mdpfn.online.options import OptionFields, Options
 from mdpfn.online.problem import OnEpisode, Problem, agent_rng
+from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
 from mdpfn.online.worlds import made_env, spaces_of
 from mdpfn.persistence import read_agent, write_agent
 from mdpfn.plan import Plan, check_level
 from mdpfn.planners.problem_info import RewardRange
 from mdpfn.result import Result
 from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.spaces.vectors import is_vector_space
+from mdpfn.vector_result import VectorResult
 from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
 from mdpfn.weights.limits import Limits
 from mdpfn.weights.planner import NetworkPlanner
 
 
 class Agent:
-    """Solves small decision problems in context: everything it learns about one is in its `statistics`.
+    """Solves small decision problems in context: everything it learns about one is in its `evidence`.
 
     Three ways in: `solve` an environment, `reset` and then `act` and `observe` in a loop of your own, or `fit`
     logged data. Then `predict` or `plan`. Each of the three starts afresh.
@@ -63,7 +68,7 @@ class Agent:
         self.exploration: Exploration = exploration or model.exploration
         self.limits = Limits.of(model)
         self._planner = NetworkPlanner(model.network, self.limits.checked_depth(depth), self.limits)
-        self._problem: Problem[InContextLearner] | None = None
+        self._problem: Problem[InContextLearner] | VectorProblem | None = None
         self._plan: Plan | None = None  # the latest
         self._evaluation: Floats = np.zeros(0)  # of the final policy of the last run
 
@@ -84,11 +89,12 @@ class Agent:
         """Forget everything and face a new problem.
 
         Spaces are finite Gymnasium spaces. A number n stands for Discrete(n), a list for the names in it, and
-        None for observations that are only known to be hashable: these are numbered as they appear.
+        None for observations that are only known to be hashable: these are numbered as they appear. Observations may
+        also be vectors (a Box, or a Dict or Tuple with one in it); then actions may be a Box too.
         `budget` is how many episodes there will be; where nobody knows, as many again as there were so far count.
         `seed` makes the agent's choices repeatable. The options are:
 
-        - `discount`: how much a reward is worth one step later, 0.95 by default;
+        - `discount`: how much a reward is worth one step later, 0.95 by default, 0.99 for vectors;
         - `reward_range`: the smallest and largest reward there can be; without it, rewards count relative to the
           largest one observed;
         - `replan_every`: plan also after that many steps, not only when an episode starts or something was new;
@@ -96,9 +102,14 @@ class Agent:
         - `objective`: "return" if what is earned while learning counts, "policy" if only the final policy does;
         - `explore`: False to exploit what is known, and nothing else.
         """
-        checked = self._options(options)
+        vectors = is_vector_space(observation_space)
+        checked = self._options(options, vectors=vectors)
         if budget is not None:
             whole_number("budget", budget, low=1)
+        if vectors:
+            self._face(VectorProblem.fresh(observation_space, action_space, checked, self.limits, seed))
+            self.problem.learner.clock.budget = budget
+            return self
         largest = self.limits.states, self.limits.actions
         encoding = SpaceEncoding.of(observation_space, action_space, largest=largest)
         if encoding.actions.n == 0:
@@ -175,7 +186,9 @@ class Agent:
         try:
             problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
         except BaseException:
-            if not resume and self.statistics.n_transitions == 0:  # nothing was learned, so nothing is forgotten
+            if (
+                not resume and problem.learner.evidence.n_transitions == 0
+            ):  # nothing was learned, so nothing is forgotten
                 self._problem, self._plan, self._evaluation = before
             raise
         self._evaluation = self._evaluated(env, evaluate, seed, max_episode_steps) if evaluate else np.zeros(0)
@@ -195,11 +208,11 @@ class Agent:
 
     def _evaluated(self, env: Any, episodes: int, seed: int | None, max_episode_steps: int | None) -> Floats:
         """Returns of the final policy, in states of which it never heard as well."""
-        plan = self.plan()
+        problem = self.problem
         return evaluate(
-            plan.action,
+            problem.best_action if isinstance(problem, VectorProblem) else self.plan().action,
             env,
-            self.problem.encoding,
+            problem.encoding,
             episodes,
             seed=None if seed is None else seed + 1,
             max_episode_steps=max_episode_steps,
@@ -221,12 +234,20 @@ class Agent:
         tuples, a mapping of columns, a pandas or polars frame, a CSV or Parquet file, a Minari dataset, or an
         iterator over any of these. Files are read piece by piece. `columns` says which column is which where the
         names do not tell: {"state": …, "action": …, "reward": …, "next_state": …, "terminated": …}; `result.columns`
-        reports what was used. Without spaces, numbers are ids and anything else is a name. `result.coverage`
-        tells where the data is thin. The options are those of `reset`.
+        reports what was used. Without spaces, numbers are ids, rows of floats are vectors, and all else is a name.
+        `result.coverage` tells where the data is thin. The options are those of `reset`.
         """
         started = time.perf_counter()
-        checked = self._options(options)
-        reader = DatasetReader(open_source(transitions, columns), observation_space, action_space, self.limits)
+        vectors, source = holds_vectors(open_source(transitions, columns), observation_space)
+        checked = self._options(options, vectors=vectors)
+        if vectors:
+            logged = VectorReader(source, observation_space, action_space)
+            fitted = VectorProblem.fresh(*logged.spaces, checked, self.limits, seed)
+            logged.read_into(fitted)
+            fitted.history.seconds = time.perf_counter() - started
+            self._face(fitted)
+            return self
+        reader = DatasetReader(source, observation_space, action_space, self.limits)
         statistics = reader.read()
         checked.check_rewards(statistics.reward_min, statistics.reward_max)
         problem = self._enter(reader.encoding(), statistics, checked, seed)
@@ -251,7 +272,10 @@ class Agent:
         `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
         `action_mask` says which actions exist, if not all that the agent knows do: one mask, or one per observation.
         """
-        problem, plan = self.problem, self.plan()
+        problem = self.problem
+        if isinstance(problem, VectorProblem):
+            return problem.predict(observation, action_mask, deterministic=deterministic), state
+        plan = self.plan()
         states, actions = problem.encoding.states, problem.encoding.actions
 
         rng = None if deterministic else problem.learner.rng
@@ -295,7 +319,7 @@ class Agent:
             if value is not None:
                 limit = "the problem at hand has its own: this one is for statistics"
                 raise MdpfnError(field, repr(value), limit, "give it to reset, solve or fit")
-        problem = self.problem
+        problem = self._tabular
         risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
         if depth is not None:
             return self._plan_of(problem.learner, planner, risk, problem.encoding)
@@ -319,26 +343,34 @@ class Agent:
             encoding=encoding,
         )
 
-    def _options(self, given: Mapping[str, Any]) -> Options:
+    def _options(self, given: Mapping[str, Any], *, vectors: bool = False) -> Options:
         """Checked options; a risk that these weights cannot tell is refused before anybody relies on it."""
         for name in given:
             if name not in Options.__dataclass_fields__:
                 limit = f"the options are {', '.join(Options.__dataclass_fields__)}"
                 raise MdpfnError("the option", repr(name), limit, "check its name")
-        options = Options(**{name: value for name, value in given.items() if value is not None})
+        usual = {"discount": VECTOR_DISCOUNT} if vectors else {}
+        options = Options(**(usual | {name: value for name, value in given.items() if value is not None}))
         if options.risk is not None:
             check_level(options.risk, self.model.network.config.quantiles)
         return options
 
     @property
     def statistics(self) -> Statistics:
-        """What was observed of the problem at hand."""
+        """What was observed of the problem at hand: counts of states."""
+        return self._tabular.learner.evidence
+
+    @property
+    def evidence(self) -> Statistics | SmoothedEvidence:
+        """What was observed of the problem at hand: counts of states, or transitions of vectors."""
         return self.problem.learner.evidence
 
     @property
     def result(self) -> Result:
         """What came of everything so far."""
-        problem, statistics, plan = self.problem, self.statistics, self.plan()
+        if isinstance(self.problem, VectorProblem):
+            return VectorResult(self.problem, self._evaluation, self.model.name)
+        problem, statistics, plan = self._tabular, self.statistics, self.plan()
         history = problem.history
         return Result(
             plan=plan,
@@ -371,7 +403,9 @@ class Agent:
         """The agent that `save` wrote. It goes on where it was: same observations, same policy, same chances."""
         model, settings, saved = read_agent(Path(path))
         agent = cls(model, **settings)
-        if saved is not None:
+        if saved is not None and saved.holds_vectors:
+            agent._face(saved.vector_problem(agent.limits))
+        elif saved is not None:
             saved.restore(agent._enter(saved.encoding(agent.limits), saved.statistics, saved.options, seed=None))
         return agent
 
@@ -382,10 +416,13 @@ class Agent:
         self.limits.check_sizes(statistics.n_states, statistics.n_actions)
         self.limits.warn_of_discount(options.discount)
         learner = self._learner(statistics, options, seed)
-        history = History(options.discount)
-        self._problem = Problem(encoding, learner, options, self.limits, history)
-        self._plan, self._evaluation = None, np.zeros(0)
-        return self._problem
+        problem = Problem(encoding, learner, options, self.limits, History(options.discount))
+        self._face(problem)
+        return problem
+
+    def _face(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
+        """Turn to a problem, and forget the one before."""
+        self._problem, self._plan, self._evaluation = problem, None, np.zeros(0)
 
     def _learner(self, statistics: Statistics, options: Options, seed: int | None) -> InContextLearner:
         return InContextLearner(
@@ -401,7 +438,16 @@ class Agent:
         )
 
     @property
-    def problem(self) -> Problem[InContextLearner]:
+    def _tabular(self) -> Problem[InContextLearner]:
+        """The problem at hand, if its states can be numbered."""
+        problem = self.problem
+        if isinstance(problem, VectorProblem):
+            limit = "with vectors for observations there is no table of states"
+            raise MdpfnError("a plan for every state", "asked for", limit, "use predict and agent.evidence")
+        return problem
+
+    @property
+    def problem(self) -> Problem[InContextLearner] | VectorProblem:
         """The problem at hand."""
         if self._problem is None:
             limit = "it knows no problem yet"

@@ -20,6 +20,8 @@ from mdpfn.online.history import History, UnderWay
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.options import Options
 from mdpfn.online.problem import Problem
+from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.online.vector_store import learner_to_arrays, restore_learner
 from mdpfn.spaces.codec import Codec, LabelCodec
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.json import labels_from_json, labels_to_json, space_from_json, space_to_json
@@ -29,13 +31,18 @@ from mdpfn.weights import Model, build_model, load_model, shipped_models, weight
 from mdpfn.weights.limits import Limits
 
 FORMATS = (1, 2)  # 1: without discounted returns, and with another way to keep the time
-WEIGHTS, STATISTICS, EXPLORER, POLICY = "weights.", "statistics.", "explorer.", "acting_policy"
+WEIGHTS, STATISTICS, EXPLORER, POLICY, VECTORS = "weights.", "statistics.", "explorer.", "acting_policy", "vectors."
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def write_agent(
-    path: Path, model: Model, settings: dict[str, Any], problem: Problem[InContextLearner] | None, *, copy_weights: bool
+    path: Path,
+    model: Model,
+    settings: dict[str, Any],
+    problem: Problem[InContextLearner] | VectorProblem | None,
+    *,
+    copy_weights: bool,
 ) -> None:
     """Write everything an agent needs to go on. Weights that are not shipped are always copied."""
     arrays: Arrays = {}
@@ -46,7 +53,10 @@ def write_agent(
 
         arrays |= {WEIGHTS + name: tensor.numpy() for name, tensor in model.network.state_dict().items()}
         description["weights"]["card"] = {**model.card, "format": FORMAT, "network": asdict(model.network.config)}
-    if problem is not None:
+    if isinstance(problem, VectorProblem):
+        arrays |= {VECTORS + name: array for name, array in learner_to_arrays(problem.learner).items()}
+        description["context"] = _problem_to_json(problem)
+    elif problem is not None:
         observed = statistics_to_arrays(problem.learner.evidence)
         arrays |= {STATISTICS + name: array for name, array in observed.items()}
         if problem.learner.explorer is not None:
@@ -96,17 +106,34 @@ class SavedProblem:
             actions=labels_from_json(self.saved["actions"]),
         )
 
+    @property
+    def holds_vectors(self) -> bool:
+        """Whether observations were vectors."""
+        return any(name.startswith(VECTORS) for name in self.arrays)
+
+    def vector_problem(self, limits: Limits) -> VectorProblem:
+        """The problem with vectors for observations, where the saved one was."""
+        spaces = space_from_json(self.saved["observation_space"]), space_from_json(self.saved["action_space"])
+        problem = VectorProblem.fresh(*spaces, self.options, limits, seed=None)
+        restore_learner(problem.learner, _named(VECTORS, self.arrays))
+        self._restore_run(problem)
+        return problem
+
     def restore(self, problem: Problem[InContextLearner]) -> None:
         """Put a problem where the saved one was."""
         learner = problem.learner
-        learner.rng.bit_generator.state = self.saved["rng"]
-        learner.clock = _clock(self.saved)
+        self._restore_run(problem)
         carried = _named(EXPLORER, self.arrays)
         if learner.explorer is not None and carried:
             learner.explorer.carried = Carried(**{name: array.copy() for name, array in carried.items()})
         learner.has_plan = self.saved.get("has_plan", POLICY in self.arrays)
         if POLICY in self.arrays:
             learner.acting_policy = self.arrays[POLICY].copy()
+
+    def _restore_run(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
+        """What the saved problem had lived through."""
+        problem.learner.rng.bit_generator.state = self.saved["rng"]
+        problem.learner.clock = _clock(self.saved)
         problem.starts_known, problem.columns = self.saved["starts_known"], self.saved["columns"]
         problem.history = _history(self.saved["history"], problem.options.discount)
 
@@ -151,7 +178,7 @@ def _is_shipped(model: Model) -> bool:
     return model.name in shipped_models() and weights_hash(model.name) == model.card.get("sha256")
 
 
-def _problem_to_json(problem: Problem[InContextLearner]) -> dict[str, Any]:
+def _problem_to_json(problem: Problem[InContextLearner] | VectorProblem) -> dict[str, Any]:
     learner, history, encoding = problem.learner, problem.history, problem.encoding
     return {
         "observation_space": space_to_json(encoding.observation_space),
@@ -161,7 +188,7 @@ def _problem_to_json(problem: Problem[InContextLearner]) -> dict[str, Any]:
         "options": asdict(problem.options),
         "rng": learner.rng.bit_generator.state,
         "clock": asdict(learner.clock),
-        "has_plan": learner.has_plan,
+        "has_plan": isinstance(learner, InContextLearner) and learner.has_plan,
         "starts_known": problem.starts_known,
         "columns": problem.columns,
         "history": {

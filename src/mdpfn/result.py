@@ -85,17 +85,23 @@ class Result:
         mean: Floats = np.average(values[:, list(starts)], axis=1, weights=list(starts.values()))
         return mean
 
-    def __str__(self) -> str:
+    @property
+    def by_what(self) -> str:
+        """What planned."""
+        return f"with weights {self.weights!r}"
+
+    def run_lines(self) -> list[str]:
+        """How the run went, as text."""
         lines = []
         if len(self.returns):
             last = self.returns[-SMOOTHING:]
             lines += [
-                f"{len(self.returns)} episodes, {self.steps} steps, {self.seconds:.2f} s with weights {self.weights!r}",
+                f"{len(self.returns)} episodes, {self.steps} steps, {self.seconds:.2f} s {self.by_what}",
                 f"earned while learning: mean return {self.returns.mean():.4g}, of the last {len(last)} episodes "
                 f"{last.mean():.4g}, best {self.returns.max():.4g}",
             ]
         else:
-            lines.append(f"{self.n_transitions} transitions, {self.seconds:.2f} s with weights {self.weights!r}")
+            lines.append(f"{self.n_transitions} transitions, {self.seconds:.2f} s {self.by_what}")
         if self.columns is not None:
             lines.append("columns: " + ", ".join(f"{role} = {name}" for role, name in self.columns.items()))
         if len(self.evaluation):
@@ -104,6 +110,10 @@ class Result:
                 f"the final policy earns {self.evaluation.mean():.4g} ± {error:.2g} "
                 f"(mean return of {len(self.evaluation)} evaluation episodes)"
             )
+        return lines
+
+    def __str__(self) -> str:
+        lines = self.run_lines()
         if np.isfinite(self.start_value):
             low, high = self.start_value_interval()
             lines.append(
@@ -112,8 +122,8 @@ class Result:
             )
         return "\n".join([*lines, str(self.coverage)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the coverage, for JSON."""
+    def run_dict(self) -> dict[str, Any]:
+        """How the run went, for JSON."""
         return {
             "weights": self.weights,
             "discount": self.discount,
@@ -122,6 +132,11 @@ class Result:
             "evaluation": self.evaluation.tolist(),
             "n_transitions": self.n_transitions,
             "seconds": self.seconds,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the coverage, for JSON."""
+        return self.run_dict() | {
             "states": [str(state) for state in self.plan.states],
             "actions": [str(action) for action in self.plan.actions],
             "policy": self.policy.tolist(),

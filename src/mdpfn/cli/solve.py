@@ -13,6 +13,7 @@ from tyro.conf import Positional, arg
 from mdpfn.errors import MdpfnError
 
 EVALUATION_EPISODES = 50  # in which final policies are scored
+VECTOR_EVALUATION_EPISODES = 10  # the same, where an action takes milliseconds
 
 
 def solve(
@@ -21,7 +22,7 @@ def solve(
     compare: tuple[str, ...] = (),
     out: Path | None = None,
     seed: int = 0,
-    discount: float = 0.95,
+    discount: float | None = None,
     risk: float | None = None,
     weights: str | None = None,
     bins: int | None = None,
@@ -34,7 +35,7 @@ def solve(
         compare: Other agents to run beside it, such as ucbvi, psrl and q-learning.
         out: Directory for curve.png and result.json.
         seed: Of the environment and the agents.
-        discount: How much a reward is worth one step later.
+        discount: How much a reward is worth one step later; without it 0.95, and 0.99 if observations are vectors.
         risk: Exploit by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         weights: Name of a shipped model or a model directory; without it, the default model.
         bins: Cut continuous observations into this many bins per dimension.
@@ -47,6 +48,7 @@ def solve(
     from mdpfn.checks import whole_number
     from mdpfn.cli.comparison import check_names, final_return, prepared
     from mdpfn.cli.live import LiveTable
+    from mdpfn.online.vector_problem import VectorProblem
     from mdpfn.online.worlds import made_env, spaces_of
     from mdpfn.result import plot_returns, write_json
     from mdpfn.spaces.discretize import Discretize
@@ -61,11 +63,14 @@ def solve(
         return made_env(env) if bins is None else Discretize(made_env(env), bins)
 
     agent.reset(*spaces_of(make()), discount=discount, risk=risk)  # refuses before the table opens
+    discount = agent.problem.options.discount
+    vectors = isinstance(agent.problem, VectorProblem)
+    n_evaluated = VECTOR_EVALUATION_EPISODES if vectors else EVALUATION_EPISODES
     baselines = {name: prepared(name, make(), seed, discount) for name in compare}
     with LiveTable(env, episodes) as table:
         name = agent.model.name
         watch = partial(table.update, name)
-        options: Any = {"seed": seed, "discount": discount, "risk": risk, "evaluate": EVALUATION_EPISODES}
+        options: Any = {"seed": seed, "discount": discount, "risk": risk, "evaluate": n_evaluated}
         result = agent.solve(make(), episodes, **options, on_episode=watch)
         table.finish(name, float(result.evaluation.mean()))
         for name, problem in baselines.items():

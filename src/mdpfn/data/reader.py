@@ -124,8 +124,8 @@ class DatasetReader:
         state = self.states(_complete(piece, "state"))
         action = self.actions(_complete(piece, "action"))
         reward = finite_floats("reward", _plain(piece["reward"]))
-        terminated = _flags(piece, "terminated", len(state))
-        truncated = _flags(piece, "truncated", len(state))
+        terminated = flags(piece, "terminated", len(state))
+        truncated = flags(piece, "truncated", len(state))
         if self.source.columns is not None and done_means_both(self.source.columns):
             terminated = terminated & ~truncated
         ends = _with_ends(piece["next_state"], piece["state"], terminated)
@@ -209,7 +209,7 @@ def _labels(values: Any) -> list[Any]:
     return list(values)
 
 
-def _flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
+def flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
     """(n,) truth values; False where the data has no such column."""
     if role not in piece:
         return np.zeros(n, dtype=bool)

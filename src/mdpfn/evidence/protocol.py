@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mdpfn.evidence.table import PairTable
+
+State: TypeAlias = Any
+"""What was observed: the id of a state, or a vector."""
 
 
 class Transition(NamedTuple):
     """One step: what was observed, what was done, what came of it."""
 
-    state: int
+    state: State
     action: int
     reward: float
-    next_state: int
+    next_state: State
     terminated: bool = False
     truncated: bool = False
 
@@ -40,8 +43,9 @@ class Novelty(NamedTuple):
 class Evidence(Protocol):
     """Everything observed of one problem, in whatever form, as the table that planners and network read.
 
-    `Statistics` counts transitions between integer states. Whatever can say what was new about a transition, and give
-    a table with (fractional) counts over its own kind of states, can take its place.
+    `Statistics` counts transitions between integer states, `SmoothedEvidence` smooths those of vectors. Whatever can
+    say what was new about a transition, and give a table with (fractional) counts over its own kind of states, can take
+    their place.
     """
 
     @property

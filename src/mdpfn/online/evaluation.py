@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.evidence import Transition
+from mdpfn.evidence import State, Transition
 from mdpfn.online.history import History
 from mdpfn.online.loop import run_episodes
 from mdpfn.online.worlds import worlds_of
@@ -20,11 +20,11 @@ from mdpfn.spaces.encoding import SpaceEncoding
 class FixedPolicy:
     """Acts by a function from states to actions, learns nothing and remembers what happened."""
 
-    choose: Callable[[int], int]
+    choose: Callable[[State], int]
     history: History = field(default_factory=History)
     transitions: list[Transition] = field(default_factory=list)
 
-    def act(self, state: int) -> int:
+    def act(self, state: State) -> int:
         """The action of the policy."""
         return self.choose(state)
 
@@ -35,7 +35,7 @@ class FixedPolicy:
 
 
 def evaluate(
-    choose: Callable[[int], int],
+    choose: Callable[[State], int],
     env: Any,
     encoding: SpaceEncoding,
     episodes: int,

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from mdpfn.evidence import State
+
 
 @dataclass
 class UnderWay:
@@ -27,11 +31,12 @@ class History:
     seconds: float = 0.0
     under_way: dict[int, UnderWay] = field(default_factory=dict)  # by environment
 
-    def note(self, state: int, reward: float, ended: bool, environment: int = 0) -> None:
+    def note(self, state: State, reward: float, ended: bool, environment: int = 0) -> None:
         """One more step of an episode."""
         episode = self.under_way.get(environment)
         if episode is None:
-            self.start_states[state] += 1
+            if not isinstance(state, np.ndarray):  # vectors hardly ever come back
+                self.start_states[state] += 1
             episode = self.under_way[environment] = UnderWay()
         episode.discounted += self.discount**episode.length * float(reward)
         episode.total += float(reward)

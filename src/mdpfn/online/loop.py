@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from mdpfn.evidence import Transition
+from mdpfn.evidence import State, Transition
 from mdpfn.online.worlds import Worlds
 
 
 class Actor(Protocol):
-    """What the loop drives; states and actions are ids."""
+    """What the loop drives; actions are ids, and so are states, unless these are vectors."""
 
-    def act(self, state: int) -> int:
+    def act(self, state: State) -> int:
         """The action to take in a state."""
 
     def record(self, transition: Transition, environment: int) -> None:

@@ -11,17 +11,18 @@ import numpy as np
 
 from mdpfn.checks import checked_action_mask, whole_number
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence import Transition
+from mdpfn.evidence import State, Statistics, Transition
 from mdpfn.evidence.statistics import checked_reward
 from mdpfn.online.history import History
 from mdpfn.online.learner import Learner
 from mdpfn.online.loop import run_episodes
 from mdpfn.online.options import Options
+from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.worlds import worlds_of
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.weights.limits import Limits
 
-L = TypeVar("L", bound=Learner)
+L = TypeVar("L", bound=Learner | VectorLearner)
 OnEpisode: TypeAlias = Callable[[History], bool | None]
 """Called after every episode; the run ends if it returns False."""
 
@@ -38,10 +39,11 @@ class Problem(Generic[L]):
     starts_known: bool = True  # whether the order of the data tells where episodes started
     columns: Mapping[str, str] | None = None  # of the data that was read
 
-    def state_id(self, observation: Any, action_mask: Any = None) -> int:
+    def state_id(self, observation: Any, action_mask: Any = None) -> State:
         """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
         mask = self.check(observation, action_mask)
         evidence = self.learner.evidence
+        assert isinstance(evidence, Statistics)
         state = self.encoding.states.encode(observation)
         evidence.make_room(state + 1)
         if mask is not None:
@@ -56,10 +58,12 @@ class Problem(Generic[L]):
             self.limits.check_sizes(evidence.n_states + 1, evidence.n_actions)
         return mask
 
-    def act(self, state: int) -> int:
+    def act(self, state: State) -> int:
         """The learner's action, exploring; another one where it chose before a mask forbade that."""
-        action, mask = self.learner.act(state), self.learner.evidence.mask(state)
-        return action if mask is None or mask[action] else self.learner.any_action(state)
+        learner, action = self.learner, self.learner.act(state)
+        assert isinstance(learner, Learner)
+        mask = learner.evidence.mask(state)
+        return action if mask is None or mask[action] else learner.any_action(state)
 
     def record(self, transition: Transition, environment: int = 0) -> None:
         """Let the learner observe one transition, and remember how the episode goes."""

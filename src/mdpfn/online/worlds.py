@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from mdpfn.errors import MdpfnError
+from mdpfn.evidence import State
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
 
@@ -21,9 +22,9 @@ LONGEST_EPISODE = 1_000  # steps, in environments that have no time limit of the
 
 
 class StateIds(Protocol):
-    """From observations, and what is known of the actions there, to ids."""
+    """From observations, and what is known of the actions there, to ids or vectors."""
 
-    def __call__(self, observation: Any, action_mask: Any = None) -> int:
+    def __call__(self, observation: Any, action_mask: Any = None) -> State:
         """The id of an observation; `action_mask` is Gymnasium's, if there is one."""
 
 
@@ -31,7 +32,7 @@ class Outcome(NamedTuple):
     """What followed an action."""
 
     reward: Any
-    reached: int
+    reached: State
     terminated: Any
     truncated: Any
 
@@ -39,13 +40,13 @@ class Outcome(NamedTuple):
 class Worlds(Protocol):
     """Environments side by side, whose states and actions are ids."""
 
-    def reset(self, seed: int | None) -> list[int | None]:
+    def reset(self, seed: int | None) -> list[State | None]:
         """The first state of each."""
 
     def step(self, actions: list[int | None]) -> list[Outcome]:
         """What followed the action in each; nothing to rely on where there was none."""
 
-    def proceed(self) -> list[int | None]:
+    def proceed(self) -> list[State | None]:
         """The state of each now, a new first one after the end of an episode; None where one has to wait for it."""
 
 
@@ -64,9 +65,10 @@ class SingleWorld:
 
     def __init__(self, env: Any, state_id: StateIds, actions: Codec, step_limit: int | None) -> None:
         self.env, self.state_id, self.actions, self.step_limit = env, state_id, actions, step_limit
-        self._state, self._steps, self._ended = 0, 0, False
+        self._state: State = None
+        self._steps, self._ended = 0, False
 
-    def reset(self, seed: int | None) -> list[int | None]:
+    def reset(self, seed: int | None) -> list[State | None]:
         """The first state of an episode."""
         observation, info = reset_env(self.env, seed=seed)
         self._state, self._steps, self._ended = self.state_id(observation, info.get(MASK)), 0, False
@@ -82,7 +84,7 @@ class SingleWorld:
         self._ended = bool(terminated or truncated)
         return [Outcome(reward, self._state, terminated, truncated)]
 
-    def proceed(self) -> list[int | None]:
+    def proceed(self) -> list[State | None]:
         """The state it is in."""
         return self.reset(None) if self._ended else [self._state]
 
@@ -96,10 +98,10 @@ class VectorWorlds:
         if self.mode not in tuple(AutoresetMode):
             limit = "it must say how it resets, in metadata['autoreset_mode']"
             raise MdpfnError("env", repr(env), limit, "set it to a gymnasium.vector.AutoresetMode")
-        self._now: list[int | None] = []
+        self._now: list[State | None] = []
         self._ended = np.zeros(env.num_envs, dtype=bool)
 
-    def reset(self, seed: int | None) -> list[int | None]:
+    def reset(self, seed: int | None) -> list[State | None]:
         """The first states."""
         self._ended[:] = False
         self._now = self._ids(*reset_env(self.env, seed=seed))
@@ -114,9 +116,9 @@ class VectorWorlds:
         reached = self._final_states(info) if self.mode is AutoresetMode.SAME_STEP else self._now
         flags = zip(np.asarray(terminated).tolist(), np.asarray(truncated).tolist(), strict=True)
         rows = zip(np.asarray(rewards).tolist(), reached, flags, strict=True)
-        return [Outcome(reward, state or 0, *ends) for reward, state, ends in rows]
+        return [Outcome(reward, state, *ends) for reward, state, ends in rows]
 
-    def proceed(self) -> list[int | None]:
+    def proceed(self) -> list[State | None]:
         """The states they are in, None where the next step resets one."""
         if self.mode is AutoresetMode.DISABLED and self._ended.any():
             self._now = self._ids(*reset_env(self.env, options={"reset_mask": self._ended}))
@@ -124,13 +126,13 @@ class VectorWorlds:
             return [None if ended else state for state, ended in zip(self._now, self._ended, strict=True)]
         return self._now
 
-    def _ids(self, observations: Any, info: dict[str, Any], has_choice: Any = None) -> list[int | None]:
+    def _ids(self, observations: Any, info: dict[str, Any], has_choice: Any = None) -> list[State | None]:
         """The ids of all observations; a mask counts where the environment gave one and there is a choice to make."""
         given = np.asarray(info.get(f"_{MASK}", MASK in info)) & (True if has_choice is None else has_choice)
         masks = [info[MASK][i] if has else None for i, has in enumerate(np.broadcast_to(given, len(self._ended)))]
         return list(map(self.state_id, self.states.unbatch(observations), masks))
 
-    def _final_states(self, info: dict[str, Any]) -> list[int | None]:
+    def _final_states(self, info: dict[str, Any]) -> list[State | None]:
         """The states in which episodes ended where they did, and the present ones elsewhere."""
         if self._ended.any() and "final_obs" not in info:
             limit = "an environment that resets in the same step must give info['final_obs']"

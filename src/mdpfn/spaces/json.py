@@ -28,6 +28,9 @@ def space_to_json(space: Any) -> Any:
             return {"MultiDiscrete": {"nvec": space.nvec.tolist(), "dtype": space.dtype.name, "start": start}}
         case spaces.MultiBinary():
             return {"MultiBinary": {"n": space.n if isinstance(space.n, int) else list(space.shape)}}
+        case spaces.Box():
+            low, high = space.low.reshape(-1).tolist(), space.high.reshape(-1).tolist()
+            return {"Box": {"low": low, "high": high, "shape": list(space.shape), "dtype": space.dtype.name}}
         case spaces.Tuple():
             return {"Tuple": {"spaces": [space_to_json(part) for part in space.spaces]}}
         case spaces.Dict():
@@ -35,7 +38,7 @@ def space_to_json(space: Any) -> Any:
         case spaces.Text():
             lengths = {"max_length": space.max_length, "min_length": space.min_length}
             return {"Text": lengths | {"charset": "".join(sorted(space.character_set))}}
-    limit = "it must be a Discrete, MultiDiscrete, MultiBinary, Text, Tuple or Dict space"
+    limit = "it must be a Box, Discrete, MultiDiscrete, MultiBinary, Text, Tuple or Dict space"
     raise MdpfnError("the space", space, limit, "save the agent's statistics instead")
 
 
@@ -50,6 +53,10 @@ def space_from_json(description: Any) -> Any:
         return spaces.Tuple([space_from_json(part) for part in options["spaces"]])
     if kind == "Dict":
         return spaces.Dict({key: space_from_json(part) for key, part in options["spaces"]})
+    if kind == "Box":
+        shape, dtype = tuple(options["shape"]), np.dtype(options["dtype"])
+        low, high = (np.array(options[side], dtype=dtype).reshape(shape) for side in ("low", "high"))
+        return spaces.Box(low, high, dtype=dtype.type)
     return getattr(spaces, kind)(**options)
 
 

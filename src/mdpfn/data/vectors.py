@@ -1,0 +1,96 @@
+"""From logged transitions of vectors to smoothed evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.checks import finite_floats
+from mdpfn.data.columns import done_means_both
+from mdpfn.data.reader import flags
+from mdpfn.data.sources import Source
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence.smoothed.evidence import nearest_codes, starts_of_episodes
+from mdpfn.evidence.smoothed.memory import Batch
+from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.spaces.vectors import GridCodec, is_vector_space, vectors_of
+
+
+def holds_vectors(source: Source, observation_space: Any) -> tuple[bool, Source]:
+    """Whether states are vectors: by their space if there is one, else if they are rows of numbers with a point.
+
+    Also gives the source, of which nothing was taken away.
+    """
+    space = source.observation_space if observation_space is None else observation_space
+    if space is not None:
+        return is_vector_space(space), source
+    first: Mapping[str, Any] | None = next(source.pieces, None)
+    if first is None:
+        return False, source
+    whole = replace(source, pieces=chain([first], source.pieces))
+    return vectors_of(first["state"]) is not None, whole
+
+
+class VectorReader:
+    """Logged transitions of vectors, with their spaces; where none are given, those that the data spans."""
+
+    def __init__(self, source: Source, observation_space: Any, action_space: Any) -> None:
+        self.source = source
+        self.pieces = list(source.pieces)
+        observation_space = source.observation_space if observation_space is None else observation_space
+        action_space = source.action_space if action_space is None else action_space
+        if observation_space is None:
+            n_dims = len(self._joined("state")[0])
+            observation_space = spaces.Box(-np.inf, np.inf, (n_dims,), np.float64)
+        self.spaces = observation_space, self._action_space() if action_space is None else action_space
+
+    def read_into(self, problem: VectorProblem) -> None:
+        """Let a new problem know all transitions, and make its plan."""
+        evidence, states = problem.learner.evidence, problem.encoding.states
+        for piece in self.pieces:
+            x, y = states.encode_many(piece["state"]), states.encode_many(piece["next_state"])
+            reward = finite_floats("reward", np.asarray(piece["reward"]))
+            problem.options.check_rewards(float(reward.min(initial=0.0)), float(reward.max(initial=0.0)))
+            terminated, truncated = flags(piece, "terminated", len(x)), flags(piece, "truncated", len(x))
+            if self.source.columns is not None and done_means_both(self.source.columns):
+                terminated = terminated & ~truncated
+            action, code = self._actions(problem, piece["action"])
+            evidence.extend(Batch(x, action, code, reward, y, terminated))
+            for row in np.flatnonzero(starts_of_episodes(x, y, terminated | truncated)):
+                evidence.add_start(x[row])
+        if evidence.n_transitions == 0:
+            raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
+        problem.columns = self.source.columns
+        problem.learner.replan()
+
+    def _actions(self, problem: VectorProblem, values: Any) -> tuple[Ints, Floats]:
+        """(k,) the number of each action, or of the nearest one, and (k, p) its code."""
+        actions, codes = problem.encoding.actions, problem.learner.evidence.codes
+        if isinstance(actions, GridCodec):
+            code = actions.codes_of(values)
+            return nearest_codes(code, codes), code
+        number = actions.encode_many(values)
+        return number, codes[number]
+
+    def _joined(self, role: str) -> NDArray[Any]:
+        """All values of a role."""
+        if not self.pieces:
+            raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
+        return np.concatenate([np.asarray(piece[role]) for piece in self.pieces])
+
+    def _action_space(self) -> Any:
+        """The space that the actions of the data span: whole numbers from 0 on, names, or a box."""
+        actions = self._joined("action")
+        if actions.dtype.kind in "iub" and actions.ndim == 1:
+            return int(actions.max()) + 1
+        if actions.dtype.kind == "f":
+            points = finite_floats("action", actions)
+            return spaces.Box(points.min(0), points.max(0), points.shape[1:], np.float64)
+        return list(dict.fromkeys(actions.tolist()))

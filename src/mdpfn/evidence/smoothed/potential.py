@@ -1,0 +1,64 @@
+"""Rewards that are differences of a potential: r = Φ(y) − Φ(x) + c_a.
+
+Where this explains rewards about as well as the process does, W = V + Φ is planned, with reward c_a + (1 − γ) Φ(y):
+the same policies, without summing up many small errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Floats
+from mdpfn.evidence.smoothed.memory import Batch
+from mdpfn.evidence.smoothed.smoother import Smoother
+
+FEWEST = 60  # transitions from which on a potential is looked for
+AS_GOOD = 1.5  # times the error of the process: as good as that
+
+
+@dataclass(frozen=True, eq=False)
+class Potential:
+    """Φ with features [z, z_i z_j, |x|] and the cost of each action."""
+
+    mean: Floats
+    scale: Floats
+    weights: Floats
+    action_reward: Floats  # (actions,)
+    low: float
+    high: float
+
+    def __call__(self, x: Floats) -> Floats:
+        """(n,) Φ(x), within the range that was seen."""
+        phi: Floats = np.clip(_features(x, self.mean, self.scale) @ self.weights, self.low, self.high)
+        return phi
+
+
+def _features(x: Floats, mean: Floats, scale: Floats) -> Floats:
+    z = (x - mean) / scale
+    i, j = np.triu_indices(z.shape[1])
+    return np.concatenate([z, z[:, i] * z[:, j], np.abs(x) / scale], 1)
+
+
+def fit_potential(data: Batch, n_actions: int, smoother: Smoother, rng: np.random.Generator) -> Potential | None:
+    """Φ where its two-fold error is below `AS_GOOD` times the process's leave-one-out error, else None."""
+    going = ~data.ended
+    x, y, action, reward = data.x[going], data.y[going], data.action[going], data.reward[going]
+    varies = len(x) >= FEWEST and reward.std() >= 1e-7 * max(np.abs(reward).max(), 1e-300)
+    if not varies or smoother.reward_error <= 0.01:
+        return None
+    mean, scale = smoother.mean_in, smoother.scale_in
+    f = np.concatenate([_features(y, mean, scale) - _features(x, mean, scale), np.eye(n_actions)[action]], 1)
+    half = rng.random(len(x)) < 0.5
+
+    def solve(rows: Bools) -> Floats:
+        gram = f[rows].T @ f[rows] + 1e-3 * np.eye(f.shape[1])
+        return np.asarray(np.linalg.solve(gram, f[rows].T @ reward[rows]))
+
+    error = np.concatenate([f[~half] @ solve(half) - reward[~half], f[half] @ solve(~half) - reward[half]])
+    if np.median(np.abs(error)) / smoother.scale_out[-1] >= AS_GOOD * smoother.reward_error:
+        return None
+    w = solve(np.ones(len(x), np.bool_))
+    phi = _features(y, mean, scale) @ w[:-n_actions]
+    return Potential(mean, scale, w[:-n_actions], w[-n_actions:], float(phi.min()), float(phi.max()))

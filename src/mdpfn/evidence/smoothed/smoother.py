@@ -1,0 +1,231 @@
+"""How x moves: a Gaussian process on displacement and reward given state and action.
+
+k(u, u′) = s₁² (1 + u·u′) + s_f² exp(−½ Σ (u − u′)² / ℓ²),  u = ((x − mean) / std, code of the action)
+
+The linear part extrapolates from two dozen points, the smooth part bends it. Length-scales are shared by all
+outputs, variances are per output; both are maximum a posteriori on a few points, the posterior is Bayesian
+regression on Nyström points. Residuals far out (walls, contacts) are set aside and the fit is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sl
+
+from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.evidence.smoothed.config import SmootherConfig
+from mdpfn.evidence.smoothed.likelihood import likely_parameters
+from mdpfn.evidence.smoothed.memory import Batch, positive_scale
+
+VARIES = 1e-7  # of the size of an output: less is rounding
+FEWEST = 30  # transitions from which on outliers can be told
+SURPRISE = (2.0, 0.005)  # times the residual when parameters were fitted, and more: fit them again
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """A fitted process: predicts displacement and reward of (x, action code)."""
+
+    mean_in: Floats
+    scale_in: Floats
+    scale_out: Floats
+    low: Floats  # box of what was seen, padded: predictions stay in it
+    high: Floats
+    basis: Floats  # (p + 1, m) Nyström points b over ℓ², last row −½ ‖b / ℓ‖²: u @ basis = u·b / ℓ² − ½ ‖b / ℓ‖²
+    inv_length_square: Floats  # (p + 1,) 1 / ℓ², last entry 0
+    w_linear: Floats  # (p + 1, outputs), last row the bias
+    w_smooth: Floats  # (m, outputs)
+    theta: Floats  # log hyper-parameters, to start the next fit from
+    n_fitted: int  # transitions from which theta was fitted
+    active: Ints  # outputs that vary
+    reward_error: float  # median leave-one-out error of the reward, in standard deviations
+    known_error: float  # largest median residual when theta was fitted
+
+    def inputs(self, x: Floats, code: Floats) -> Floats:
+        """(n, p + 1) u with a trailing one."""
+        d = len(self.mean_in)
+        u = np.empty((len(x), d + code.shape[1] + 1))
+        u[:, :d] = x
+        u[:, :d] -= self.mean_in
+        u[:, :d] /= self.scale_in
+        u[:, d:-1] = code
+        u[:, -1] = 1
+        return u
+
+    def outputs(self, u: Floats) -> Floats:
+        """(n, d + 1) mean displacement and reward of inputs."""
+        k = u @ self.basis
+        k += ((u * u) @ (-0.5 * self.inv_length_square))[:, None]
+        np.exp(k, out=k)
+        out: Floats = k @ self.w_smooth
+        out += u @ self.w_linear
+        return out
+
+    def predict(self, x: Floats, code: Floats) -> Floats:
+        """(n, d + 1) mean displacement and reward."""
+        return self.outputs(self.inputs(x, code))
+
+
+def fit_smoother(
+    data: Batch, config: SmootherConfig, rng: np.random.Generator, previous: Smoother | None = None
+) -> Smoother:
+    """The process given the transitions that did not end.
+
+    Hyper-parameters are kept from `previous` until data doubles, or residuals say that they fit no longer.
+    """
+    n = len(data.x)
+    mean_in = data.x.mean(0)
+    spread = np.maximum(data.x.std(0), 1e-3 * np.abs(data.x - mean_in).max(0))
+    scale_in = positive_scale(spread, data.x)
+    rows = _chosen_rows(data, config, rng)
+    out = np.column_stack([data.y[rows] - data.x[rows], data.reward[rows]])
+    mean_out, scale_out, varies = _output_scales(out, np.append(scale_in, np.abs(data.reward).max()))
+    active = np.flatnonzero(varies)
+    z = np.where(varies, (out - mean_out) / scale_out, 0.0)
+    u = np.column_stack([(data.x[rows] - mean_in) / scale_in, data.code[rows], np.ones(len(rows))])
+
+    same = previous is not None and np.array_equal(previous.active, active)
+    theta = previous.theta if previous is not None and same else None
+    n_fitted = previous.n_fitted if previous is not None and same else 0
+    known_error = previous.known_error if previous is not None and same else 0.0
+    refit = theta is None or n >= 2 * n_fitted
+    outlier = np.zeros(len(rows), np.bool_)
+    for attempt in range(3):
+        if theta is None or (refit and attempt < 2):  # once on all, once without the outliers
+            theta = likely_parameters(u[~outlier, :-1], z[~outlier][:, active], theta, config, rng)
+            n_fitted = n
+        posterior = _posterior(u[~outlier], z[~outlier], active, theta, config, rng)
+        error = np.abs(z - u @ posterior.w_linear - posterior.kernel(u) @ posterior.w_smooth)
+        median = np.median(error, 0)
+        if len(rows) < FEWEST:
+            break
+        apart = _outliers(error, median, config)
+        surprised = not refit and float(median.max()) > SURPRISE[0] * known_error + SURPRISE[1]
+        if not surprised and not (apart & ~outlier).any():
+            break
+        outlier, refit = apart, refit or surprised
+    if refit:
+        known_error = float(median.max())
+
+    assert theta is not None
+    low, high = np.minimum(data.x.min(0), data.y.min(0)), np.maximum(data.x.max(0), data.y.max(0))
+    pad = 0.1 * (high - low)
+    w_linear, w_smooth = posterior.w_linear * scale_out, posterior.w_smooth * scale_out
+    w_linear[-1] += mean_out
+    inv_length = posterior.inv_length
+    return Smoother(
+        mean_in=mean_in,
+        scale_in=scale_in,
+        scale_out=scale_out,
+        low=low - pad,
+        high=high + pad,
+        basis=np.ascontiguousarray(posterior.basis * np.append(inv_length, 1.0)[:, None]),
+        inv_length_square=np.append(inv_length**2, 0.0),
+        w_linear=np.ascontiguousarray(w_linear),  # the order in memory decides about the last bits
+        w_smooth=np.ascontiguousarray(w_smooth),
+        theta=theta,
+        n_fitted=n_fitted,
+        active=active,
+        reward_error=posterior.reward_error,
+        known_error=known_error,
+    )
+
+
+def _chosen_rows(data: Batch, config: SmootherConfig, rng: np.random.Generator) -> Ints:
+    """Transitions that did not end, the recent ones and a draw of the others where there are many."""
+    n, rows = len(data.x), np.arange(len(data.x))
+    if n > config.n_fit:
+        n_recent = config.n_fit // 3
+        older = rng.choice(n - n_recent, config.n_fit - n_recent, replace=False)
+        rows = np.concatenate([np.arange(n - n_recent, n), older])
+    going = rows[~data.ended[rows]]
+    return going if len(going) > 5 else rows
+
+
+def _output_scales(out: Floats, size: Floats) -> tuple[Floats, Floats, Bools]:
+    """Mean and winsorized standard deviation of outputs, and which of them vary at all."""
+    std = out.std(0)
+    low, high = np.percentile(out, [1, 99], axis=0)
+    winsorized = np.clip(out, low, high).std(0)
+    varies = std > VARIES * np.maximum(size, 1e-300)
+    scale = np.where(winsorized > 0.1 * std, winsorized, std)
+    return out.mean(0), np.where(varies, scale, 1.0), varies
+
+
+def _outliers(error: Floats, median: Floats, config: SmootherConfig) -> Bools:
+    """(n,) residuals that are far out in some output, at most a share of all."""
+    limit = config.outlier_mad * 1.48 * median + config.outlier_floor
+    score = (error / limit).max(1)
+    outlier: Bools = score > max(1.0, float(np.quantile(score, 1 - config.outlier_share)))
+    return outlier
+
+
+@dataclass(frozen=True, eq=False)
+class _Posterior:
+    """Regression weights on [u, 1] and on Nyström points, for standardized outputs."""
+
+    inv_length: Floats
+    basis: Floats  # (p + 1, m) b / ℓ, last row −½ ‖b / ℓ‖²
+    w_linear: Floats
+    w_smooth: Floats
+    reward_error: float
+
+    def kernel(self, u: Floats) -> Floats:
+        """(n, m) exp(−½ Σ (u − b)² / ℓ²)."""
+        return _kernel(u, self.inv_length, self.basis)
+
+
+def _kernel(u: Floats, inv_length: Floats, basis: Floats) -> Floats:
+    v = u.copy()
+    v[:, :-1] *= inv_length
+    return np.asarray(np.exp(np.minimum(v @ basis - 0.5 * (v[:, :-1] ** 2).sum(1)[:, None], 0)))
+
+
+def _posterior(
+    u: Floats, z: Floats, active: Ints, theta: Floats, config: SmootherConfig, rng: np.random.Generator
+) -> _Posterior:
+    """Bayesian regression on [u, 1, L⁻¹ k(u, basis)] with the variances of theta."""
+    p, q = u.shape[1] - 1, len(active)
+    inv_length = np.exp(-theta[:p])
+    s_f, s_1, s_n = np.exp(2 * theta[p:]).reshape(3, q)
+    candidates = rng.choice(len(u), min(len(u), 10 * config.n_inducing), replace=False)
+    b = _farthest(u[candidates, :-1] * inv_length, config.n_inducing)
+    square = (b * b).sum(1)
+    basis = np.concatenate([b.T, -0.5 * square[None]])
+    m = len(b)
+    k_mm = np.exp(-0.5 * np.maximum(square[:, None] + square - 2 * b @ b.T, 0))
+    chol = np.linalg.cholesky(k_mm + 1e-6 * np.eye(m))
+    smooth = sl.solve_triangular(chol, _kernel(u, inv_length, basis).T, lower=True, check_finite=False).T
+    f = np.concatenate([u, smooth], 1)
+    gram, moment = f.T @ f, f.T @ z
+    w = np.zeros((f.shape[1], z.shape[1]))
+    reward_error, diagonal = 0.0, np.arange(f.shape[1])
+    for o, j in enumerate(active):
+        s = gram / s_n[o]
+        ridge = 1 / np.concatenate([np.full(1 + p, s_1[o]), np.full(m, s_f[o])])
+        s[diagonal, diagonal] += ridge + 1e-9 * np.trace(s) / len(s)
+        factor = sl.cho_factor(s, lower=True, check_finite=False)
+        w[:, j] = sl.cho_solve(factor, moment[:, j] / s_n[o], check_finite=False)
+        if j == z.shape[1] - 1 and len(z) >= 2 * FEWEST:
+            half = sl.solve_triangular(np.tril(factor[0]), f.T, lower=True, check_finite=False)
+            leverage = np.einsum("ij,ij->j", half, half) / s_n[o]
+            left_out = np.abs(z[:, j] - f @ w[:, j]) / np.maximum(1e-3, 1 - leverage)
+            reward_error = float(np.median(left_out))
+    w_smooth = sl.solve_triangular(chol.T, w[1 + p :], lower=False)
+    return _Posterior(inv_length, basis, w[: 1 + p], w_smooth, reward_error)
+
+
+def _farthest(v: Floats, m: int) -> Floats:
+    """m rows of v, each the farthest from those before it."""
+    norms = (v * v).sum(1)
+    distance, pick = np.full(len(v), np.inf), [0]
+    for _ in range(min(m, len(v)) - 1):
+        b = v[pick[-1]]
+        np.minimum(distance, norms - 2 * (v @ b) + b @ b, out=distance)
+        far = int(distance.argmax())
+        if distance[far] < 1e-6:
+            break
+        pick.append(far)
+    return v[pick]

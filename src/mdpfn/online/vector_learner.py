@@ -1,0 +1,180 @@
+"""The learner on vectors: smooths what it observed, plans on nodes when enough is new, acts by lookahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.evidence import Novelty, Transition
+from mdpfn.evidence.smoothed import SmoothedEvidence
+from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.lost import attainable, is_lost
+from mdpfn.online.lookahead import VectorPlan
+from mdpfn.online.selection import Selection
+from mdpfn.planners.node_values import NodeModel
+from mdpfn.planners.policies import softmax
+
+MOST_UNDER_WAY = 256  # episodes at the same time
+MOST_MASKS = 1024  # of observations in which no action was chosen yet
+TIE = 1e-9  # of a value: less does not tell actions apart
+
+
+@dataclass(eq=False)
+class Underway:
+    """An episode that has not ended yet: it goes on from its last observation."""
+
+    start: Floats
+    last: Floats
+    discounted: float = 0.0  # return so far
+    fade: float = 1.0  # γ^steps
+
+
+class VectorLearner:
+    """Acts and learns with vectors for states; no training, one set of constants.
+
+    It explores only while it is lost, that is, while nothing that it saw tells good from bad; until there is a plan it
+    acts at random. It plans when its data has grown, and keeps a plan that lives as well as it believes possible.
+    """
+
+    def __init__(
+        self,
+        evidence: SmoothedEvidence,
+        *,
+        explore: bool = True,
+        replan_every: int | None = None,
+    ) -> None:
+        self.evidence, self.rng, self.config = evidence, evidence.rng, evidence.config
+        self.explore, self.replan_every = explore, replan_every
+        self.clock, self.selection = Clock(), Selection(evidence.config)
+        self.under_way: list[Underway] = []
+        self._masks: dict[bytes, tuple[bool, ...]] = {}
+
+    def allow(self, x: Floats, mask: tuple[bool, ...]) -> None:
+        """Take note that only these actions exist in x."""
+        if len(self._masks) >= MOST_MASKS:
+            self._masks.clear()
+        self._masks[x.tobytes()] = mask
+
+    def act(self, x: Floats) -> int:
+        """The action to take now, exploring."""
+        mask = self._masks.pop(x.tobytes(), None)
+        lived = self.selection.acting(learning=self.explore)
+        if lived is None:
+            return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))
+        q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and self.explore)
+        q = q + TIE * self.rng.random(q.shape) * np.maximum(1, np.abs(q))
+        return int(_masked(q, mask).argmax())
+
+    def observe(self, transition: Transition) -> Novelty:
+        """Learn from one transition, and plan again if enough is new."""
+        x, y = np.asarray(transition.state), np.asarray(transition.next_state)
+        novelty = self.evidence.add(transition)
+        done = bool(transition.ends_episode)
+        episode = self._episode(x)
+        episode.discounted += episode.fade * float(transition.reward)
+        episode.fade *= self.config.discount
+        episode.last = y
+        self.clock.advance(0, ends_episode=done, replan_trigger=novelty.replan_trigger)
+        if done:
+            self.under_way.remove(episode)
+            lived = self.selection.acting(learning=self.explore)
+            if lived is not None:
+                tail = 0.0 if transition.terminated else episode.fade
+                self.selection.lived(lived, episode.start, y, episode.discounted, tail)
+        if self._plans_again(done):
+            self.replan()
+        return novelty
+
+    def _episode(self, x: Floats) -> Underway:
+        """The episode that x belongs to, a new one if none ended there."""
+        for episode in self.under_way:
+            if np.array_equal(episode.last, x):
+                return episode
+        self.evidence.add_start(x)
+        self.under_way.append(Underway(x, x))
+        del self.under_way[:-MOST_UNDER_WAY]
+        return self.under_way[-1]
+
+    def _plans_again(self, done: bool) -> bool:
+        config, n = self.config, self.evidence.n_transitions
+        grow, warm = (config.grow_end, config.warm // 2) if done else (config.grow_mid, config.warm)
+        if n < warm:
+            return False
+        if self.replan_every is not None and self.clock.steps_since_plan >= self.replan_every:
+            return True
+        return self.evidence.growth >= 1 + grow and (done or not self.selection.confirmed)
+
+    def begin(self, episodes: int) -> None:
+        """So many episodes follow now, wherever the last one was left."""
+        self.under_way.clear()
+        self.clock.step, self.clock.budget = 0, self.clock.episode + episodes
+
+    def plan(self) -> VectorPlan | None:
+        """The plan to exploit by, None before the first."""
+        lived = self.selection.acting(learning=False)
+        return None if lived is None else lived.plan
+
+    def action_values(self, x: Floats) -> Floats:
+        """(n, actions) what each action is worth in observations (n, d); 0 before the first plan."""
+        plan = self.plan()
+        return np.zeros((len(x), len(self.evidence.codes))) if plan is None else plan.action_values(x, self.config)
+
+    def greedy(self, x: Floats, mask: Bools | None = None, rng: np.random.Generator | None = None) -> Ints:
+        """(n,) the best known actions in observations (n, d), of those that a mask (n, actions) allows.
+
+        With `rng` they are drawn from softmax(Q / τ), τ being what plans may differ by and still count as equal.
+        """
+        q, plan = _masked(self.action_values(x), mask), self.plan()
+        if rng is None:
+            return np.asarray(q.argmax(1))
+        tau = self.config.tolerance_lived * (plan.value_range if plan is not None else 1.0)
+        policy = softmax(q / max(tau, 1e-300))
+        return np.array([rng.choice(len(row), p=row) for row in policy], dtype=np.int64)
+
+    def replan(self) -> None:
+        """Make a plan from everything that is known."""
+        evidence, config, newest = self.evidence, self.config, self.selection.newest
+        table = evidence.table()
+        model, nodes, data = evidence.model, evidence.nodes, evidence.memory.batch()
+        assert model is not None
+        assert nodes is not None
+        floor = self._floor()
+        initial = None
+        if newest is not None:
+            old = newest.plan
+            initial = old.value[old.nodes.tree.query(nodes.states / old.nodes.scale)[1]]
+        node_model = NodeModel.of(table, nodes.unknown, config)
+        value, hope = node_model.feared_and_hoped(floor, initial)
+        index, weight = nodes.locate(np.array(evidence.memory.starts))
+        start_value = float((weight * hope[index]).sum(1).mean())
+        lost = model.potential is None and is_lost(hope, start_value, attainable(data, config))
+        curious = node_model.curious() if lost else None
+        plan = VectorPlan(
+            model=model,
+            nodes=nodes,
+            value=value,
+            slope=nodes.slopes(value),
+            hope=hope,
+            hope_slope=nodes.slopes(hope),
+            floor=floor,
+            curious=curious,
+            curious_slope=None if curious is None else nodes.slopes(curious),
+        )
+        self.selection.propose(plan, evidence.n_transitions)
+        self.clock.planned()
+
+    def _floor(self) -> float:
+        """The worst that is feared: the lowest reward for ever, or the worst end."""
+        data, model = self.evidence.memory.batch(), self.evidence.model
+        going = data.reward[~data.ended] if (~data.ended).any() else data.reward
+        worst_end = min(float(data.reward[data.ended].min()), 0.0) if data.ended.any() else np.inf
+        if model is not None and model.potential is not None:
+            return (worst_end if np.isfinite(worst_end) else 0.0) + model.potential.low
+        return min(float(going.min()) / (1 - self.config.discount), worst_end)
+
+
+def _masked(q: Floats, mask: Bools | tuple[bool, ...] | None) -> Floats:
+    """Values, −∞ where a mask does not allow an action."""
+    return q if mask is None else np.where(mask, q, -np.inf)

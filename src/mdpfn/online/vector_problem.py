@@ -1,0 +1,75 @@
+"""A problem whose observations are vectors: nothing is numbered, and the learner smooths in place of counting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mdpfn.checks import checked_action_mask
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence import State
+from mdpfn.evidence.smoothed import SmoothedEvidence, SmootherConfig
+from mdpfn.online.history import History
+from mdpfn.online.options import Options
+from mdpfn.online.problem import Problem, agent_rng
+from mdpfn.online.vector_learner import VectorLearner
+from mdpfn.spaces.vectors import VectorEncoding
+from mdpfn.weights.limits import Limits
+
+VECTOR_DISCOUNT = SmootherConfig().discount  # unless the user says another one
+
+
+class VectorProblem(Problem[VectorLearner]):
+    """The encoding of vectors and actions, the learner that sees these, and what happened so far."""
+
+    encoding: VectorEncoding
+
+    @classmethod
+    def fresh(
+        cls, observation_space: Any, action_space: Any, options: Options, limits: Limits, seed: int | None
+    ) -> VectorProblem:
+        """One of which nothing is known yet."""
+        if options.risk is not None:
+            limit = "plans on vectors have no quantiles of Q*"
+            raise MdpfnError("risk", options.risk, limit, "leave it out, or use mdpfn.Discretize")
+        config = replace(SmootherConfig(), discount=options.discount)
+        encoding = VectorEncoding.of_vectors(observation_space, action_space, config)
+        evidence = SmoothedEvidence(encoding.states.n_dims, encoding.codes, config, agent_rng(seed))
+        learner = VectorLearner(evidence, explore=options.explore, replan_every=options.replan_every)
+        return cls(encoding, learner, options, limits, History(options.discount))
+
+    def state_id(self, observation: Any, action_mask: Any = None) -> State:
+        """The vector of an observation. Actions that a mask does not allow are never taken."""
+        mask = self.check(observation, action_mask)
+        vector = self.encoding.states.encode(observation)
+        if mask is not None:
+            self.learner.allow(vector, mask)
+        return vector
+
+    def check(self, observation: Any, action_mask: Any = None) -> tuple[bool, ...] | None:
+        """The mask in plain truth values; what cannot be taken in is refused before anything is changed."""
+        self.encoding.states.encode(observation)
+        return None if action_mask is None else checked_action_mask(action_mask, self.encoding.actions.n)
+
+    def act(self, state: State) -> int:
+        """The learner's action, exploring."""
+        return self.learner.act(state)
+
+    def best_action(self, x: State) -> int:
+        """The number of the best known action."""
+        return int(self.learner.greedy(np.asarray(x)[None])[0])
+
+    def predict(self, observation: Any, action_mask: Any, *, deterministic: bool) -> Any:
+        """The best action for one observation, or actions for a batch of them; or drawn from the policy."""
+        states, actions = self.encoding.states, self.encoding.actions
+        batched = states.is_batch(observation)
+        x = states.encode_many(observation) if batched else np.asarray(states.encode(observation))[None]
+        mask = None
+        if action_mask is not None:
+            given = list(action_mask) if np.ndim(action_mask) == 2 else [action_mask] * len(x)
+            mask = np.array([checked_action_mask(one, actions.n) for one in given])
+        chosen = self.learner.greedy(x, mask, None if deterministic else self.learner.rng)
+        decoded = [actions.decode(int(number)) for number in chosen]
+        return actions.batch(decoded) if batched else decoded[0]

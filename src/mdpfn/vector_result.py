@@ -1,0 +1,78 @@
+"""What came of a run on vectors: returns, evaluation, transitions and nodes; there is no table of states to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.errors import MdpfnError
+from mdpfn.online.vector_learner import VectorLearner
+from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.phase_portrait import plot_values
+from mdpfn.result import Result
+
+
+class VectorResult(Result):
+    """What an agent knows after a run with vectors for observations.
+
+    Returns, lengths and evaluation are those of `Result`. What belongs to a table of states (plan, policy, value,
+    coverage) is not there, and says so.
+    """
+
+    n_nodes: int  # states that values are kept for
+    learner: VectorLearner
+    is_lost: bool  # whether it still looks for something that pays
+
+    def __init__(self, problem: VectorProblem, evaluation: Floats, weights: str) -> None:
+        history, learner = problem.history, problem.learner
+        plan = learner.plan()
+        lengths: Ints = np.array(history.lengths, dtype=np.int64)
+        known: dict[str, Any] = {
+            "returns": np.array(history.returns, dtype=np.float64),
+            "lengths": lengths,
+            "evaluation": evaluation,
+            "n_transitions": learner.evidence.n_transitions,
+            "seconds": history.seconds,
+            "discount": problem.options.discount,
+            "weights": weights,
+            "columns": problem.columns,
+            "n_nodes": 0 if plan is None else len(plan.nodes),
+            "learner": learner,
+            "is_lost": plan is not None and plan.is_lost,
+        }
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("plan", "model", "coverage"):
+            limit = "observations are vectors, so that there is no table of states"
+            raise MdpfnError(f"result.{name}", "not there", limit, "use predict, or mdpfn.Discretize for a table")
+        raise AttributeError(name)
+
+    @property
+    def by_what(self) -> str:
+        """What planned: no network reads vectors."""
+        return "by smoothing, without weights"
+
+    def __repr__(self) -> str:
+        return f"VectorResult({len(self.returns)} episodes, {self.n_transitions} transitions, {self.n_nodes} nodes)"
+
+    def __str__(self) -> str:
+        lines = self.run_lines()
+        lines.append(f"{self.n_transitions} transitions of vectors, smoothed into values of {self.n_nodes} nodes")
+        if self.n_nodes == 0:
+            lines.append("too few transitions for a plan: actions are arbitrary")
+        elif self.is_lost:
+            lines.append("nothing that was seen tells good from bad yet: it still looks for something that pays")
+        return "\n".join(lines)
+
+    def plot_values(self, path: str | Path, dims: tuple[int, int] = (0, 1)) -> None:
+        """Draw values over two dimensions of the observations, with the policy and where data is."""
+        plot_values(self.learner, Path(path), dims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns, lengths, evaluation and what they were made from, for JSON."""
+        return self.run_dict() | {"n_nodes": self.n_nodes}

@@ -1,0 +1,326 @@
+"""The agent on vectors: Box observations and actions, through the same doors as everything else."""
+
+from types import SimpleNamespace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.testing import assert_array_equal
+
+from mdpfn import Agent, MdpfnError
+from mdpfn.evidence.smoothed import SmootherConfig
+from mdpfn.spaces.json import space_from_json, space_to_json
+from mdpfn.spaces.vectors import GridCodec
+from tests.test_vectors import FORCE, MOTION, linear_world
+
+
+class Rail(gym.Env):
+    """A cart on a rail, to be driven to one end; observed in any form."""
+
+    def __init__(self, form="box", action_space=None) -> None:
+        forms = {
+            "box": spaces.Box(-2, 2, (2,)),
+            "dict": spaces.Dict({"place": spaces.Box(-2, 2, (1,)), "side": spaces.Discrete(2), "v": spaces.Box(-1, 1)}),
+            "tuple": spaces.Tuple([spaces.Box(-2, 2), spaces.Box(-1, 1, (1, 1))]),
+        }
+        self.form, self.observation_space = form, forms[form]
+        self.action_space = action_space or spaces.Discrete(2)
+        self.broken = None  # what it returns in the place of an observation at step 30
+        self.steps_in_all = 0
+
+    def _seen(self):
+        x, v = self.state
+        place, speed = np.array([x], np.float32), np.array([v], np.float32)
+        seen = {
+            "box": np.concatenate([place, speed]),
+            "dict": {"place": place, "side": int(x > 0), "v": speed},
+            "tuple": (place, speed[None]),
+        }
+        return seen[self.form]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state = self.np_random.uniform(-0.5, 0.0), 0.0
+        return self._seen(), {}
+
+    def step(self, action):
+        force = float(np.ravel(action)[0]) if isinstance(self.action_space, spaces.Box) else 2 * action - 1
+        x, v = self.state
+        v = np.clip(v + 0.05 * force, -0.3, 0.3)
+        self.state = float(np.clip(x + v, -2, 2)), float(v)
+        self.steps_in_all += 1
+        seen = self.broken if self.broken is not None and self.steps_in_all == 30 else self._seen()
+        return seen, -1.0, bool(self.state[0] > 1), False, {}
+
+
+def rail(form="box", action_space=None, limit=40):
+    return gym.wrappers.TimeLimit(Rail(form, action_space), limit)
+
+
+@pytest.fixture(scope="module")
+def agent() -> Agent:
+    solved = Agent.from_pretrained()
+    solved.solve(rail(), episodes=4, seed=0, evaluate=3)
+    return solved
+
+
+@pytest.mark.parametrize("form", ["box", "dict", "tuple"])
+def test_every_form_of_vectors_is_solved(form):
+    result = Agent.from_pretrained().solve(rail(form), episodes=4, seed=0, evaluate=3)
+    assert result.evaluation.mean() > -15
+
+
+def test_the_result_tells_what_there_is(agent):
+    text = str(agent.result)
+    assert "4 episodes" in text
+    assert "3 evaluation episodes" in text
+    assert f"{agent.result.n_nodes} nodes" in text
+    assert agent.result.to_dict()["n_transitions"] == agent.evidence.n_transitions
+    assert "VectorResult" in repr(agent.result)
+
+
+def test_values_can_be_looked_at(agent, tmp_path):
+    agent.result.plot_values(tmp_path / "portrait.png")
+    agent.result.plot(tmp_path / "curve.png")
+    assert (tmp_path / "portrait.png").stat().st_size > 10_000
+    with pytest.raises(MdpfnError, match="dims"):
+        agent.result.plot_values(tmp_path / "portrait.png", dims=(0, 2))
+    with pytest.raises(MdpfnError, match="too few"):
+        Agent.from_pretrained().reset(spaces.Box(0, 1), 2).result.plot_values(tmp_path / "none.png")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda agent: agent.statistics,
+        lambda agent: agent.plan(),
+        lambda agent: agent.result.coverage,
+        lambda agent: agent.result.value,
+        lambda agent: agent.result.policy,
+    ],
+)
+def test_what_belongs_to_tables_says_so(agent, ask):
+    with pytest.raises(MdpfnError, match="no table of states"):
+        ask(agent)
+
+
+def test_the_default_discount_looks_further_ahead():
+    assert Agent.from_pretrained().reset(spaces.Box(0, 1), 2).problem.options.discount == 0.99
+    assert Agent.from_pretrained().reset(spaces.Box(0, 1), 2, discount=0.9).evidence.config.discount == 0.9
+    with pytest.raises(MdpfnError, match="quantiles"):
+        Agent.from_pretrained().reset(spaces.Box(0, 1), 2, risk=0.1)
+
+
+def test_act_and_observe_in_a_loop_of_ones_own():
+    env, agent = rail(), Agent.from_pretrained()
+    agent.reset(env.observation_space, env.action_space, seed=0)
+    lengths = []
+    for episode in range(4):
+        observation, _ = env.reset(seed=episode)
+        ended, n = False, 0
+        while not ended:
+            action = agent.act(observation)
+            after, reward, terminated, truncated, _ = env.step(action)
+            agent.observe(observation, action, reward, after, terminated=terminated, truncated=truncated)
+            observation, ended, n = after, terminated or truncated, n + 1
+        lengths.append(n)
+    assert lengths[-1] < 15
+    assert_array_equal(agent.result.lengths, lengths)
+    assert len(agent.evidence.memory.starts) == 4
+
+
+def test_prediction_of_one_and_of_many(agent):
+    observations = np.array([[-0.5, 0.0], [0.5, 0.1], [0.0, -0.2]], np.float32)
+    actions, state = agent.predict(observations, "kept")
+    assert state == "kept"
+    assert actions.shape == (3,)
+    assert_array_equal(actions, [agent.predict(one)[0] for one in observations])
+    assert_array_equal(actions, 1)
+    assert_array_equal(agent.predict(observations, action_mask=[True, False])[0], 0)
+    drawn = [agent.predict(observations[0], deterministic=False)[0] for _ in range(5)]
+    assert set(drawn) <= {0, 1}
+
+
+def test_masked_actions_are_never_taken():
+    agent = Agent.from_pretrained().reset(spaces.Box(-1, 1, (2,)), 2, seed=0)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 2)
+    for _ in range(40):
+        action = agent.act(x, action_mask=[False, True])
+        assert action == 1
+        y = rng.uniform(-1, 1, 2)
+        agent.observe(x, action, 1.0, y, terminated=False)
+        x = y
+
+
+def test_saved_and_loaded_it_predicts_the_same_and_goes_on_the_same(agent, tmp_path):
+    agent.save(tmp_path / "agent.safetensors")
+    loaded = Agent.load(tmp_path / "agent.safetensors")
+    x = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    assert_array_equal(loaded.problem.learner.action_values(x), agent.problem.learner.action_values(x))
+    assert_array_equal(loaded.result.returns, agent.result.returns)
+    twin = Agent.load(tmp_path / "agent.safetensors")
+    results = [one.solve(rail(), 2, seed=5, resume=True) for one in (loaded, twin)]
+    assert_array_equal(results[0].returns, results[1].returns)
+    assert len(results[0].returns) == 6
+
+
+def test_in_the_middle_of_an_episode_it_can_be_saved_too(tmp_path):
+    agent = Agent.from_pretrained().reset(spaces.Box(-1, 1, (2,)), 2, seed=0)
+    agent.save(tmp_path / "new")
+    assert Agent.load(tmp_path / "new").evidence.n_transitions == 0
+    agent.observe([0, 0], 0, 1.0, [0.1, 0], terminated=False)
+    agent.save(tmp_path / "begun")
+    loaded = Agent.load(tmp_path / "begun")
+    loaded.observe([0.1, 0], 0, 1.0, [0.2, 0], terminated=True)
+    assert loaded.result.returns == [2.0]
+    assert len(loaded.evidence.memory.starts) == 1
+
+
+@pytest.mark.parametrize("form", ["box", "dict", "tuple"])
+def test_spaces_survive_json(form):
+    space = Rail(form).observation_space
+    assert space_from_json(space_to_json(space)) == space
+    unbounded = spaces.Box(-np.inf, np.inf, (2, 3), np.float64)
+    assert space_from_json(space_to_json(unbounded)) == unbounded
+
+
+def test_a_fit_from_arrays_needs_no_spaces():
+    rows = linear_world(400)
+    goal = -np.abs(rows.y[:, 0] - 0.5)
+    agent = Agent.from_pretrained().fit((rows.x, rows.action, goal, rows.y), seed=0)
+    assert agent.evidence.n_transitions == 400
+    assert "400 transitions" in str(agent.result)
+    assert_array_equal(agent.predict(np.array([[-0.5, 0.0], [0.9, 0.5]]))[0], [1, 0])
+
+
+def test_a_fit_from_continuous_actions_keeps_them_as_they_are():
+    rng = np.random.default_rng(0)
+    x, force = rng.uniform(-1, 1, (400, 1)), rng.uniform(-1, 1, (400, 1))
+    y = x + 0.2 * force
+    agent = Agent.from_pretrained().fit(
+        (x, force, -np.abs(y[:, 0]), y), observation_space=spaces.Box(-2, 2, (1,)), action_space=spaces.Box(-1, 1, (1,))
+    )
+    action, _ = agent.predict(np.array([0.5]))
+    assert action.shape == (1,)
+    assert action[0] == -1
+    assert len(np.unique(agent.evidence.memory.batch().code)) == 400
+    agent.observe([0.5], [0.123], 0.0, [0.52], terminated=False)
+    assert agent.evidence.memory.batch().code[-1] == pytest.approx(0.123)
+
+
+@pytest.mark.parametrize(
+    ("space", "n"),
+    [
+        (spaces.Box(-2, 2), 5),
+        (spaces.Box(-1, 1, (2,)), 25),
+        (spaces.Box(-1, 1, (6,), np.float64), 25),
+        (spaces.Box(0, 3, (1,), np.int64), 4),
+        (spaces.Box(np.array([0.0, 1.0]), np.array([2.0, 1.0]), dtype=np.float64), 5),
+    ],
+)
+def test_actions_of_a_box_have_numbers_and_stay_what_they_are(space, n):
+    actions = GridCodec(space, SmootherConfig())
+    assert actions.n <= n + 8
+    assert len({actions.decode(number).tobytes() for number in range(actions.n)}) == actions.n
+    for number in range(actions.n):
+        assert space.contains(actions.decode(number))
+        assert actions.encode(actions.decode(number)) == number
+    assert space.contains(actions.batch([actions.decode(0)] * 3)[1])
+    with pytest.raises(MdpfnError, match="action"):
+        actions.encode(np.full(space.shape, np.nan))
+
+
+class Episodes:
+    """What a Minari dataset looks like."""
+
+    observation_space, action_space = spaces.Box(-2, 2, (2,), np.float64), spaces.Discrete(2)
+
+    def iterate_episodes(self):
+        for seed in range(4):
+            rows = linear_world(60, seed=seed)
+            x = [rows.x[0]]
+            for action in rows.action:
+                x.append(MOTION @ x[-1] + FORCE[action])
+            ends = np.arange(60) == 59
+            rewards = -np.abs(np.array(x[1:])[:, 0] - 0.5)
+            yield SimpleNamespace(observations=np.array(x), actions=rows.action, rewards=rewards,
+                                  terminations=np.zeros(60, bool), truncations=ends)  # fmt: skip
+
+
+def test_a_fit_from_episodes_knows_where_they_start():
+    agent = Agent.from_pretrained().fit(Episodes(), discount=0.9)
+    assert agent.evidence.n_transitions == 240
+    assert len(agent.evidence.memory.starts) == 4
+    assert agent.predict([-0.5, 0.0])[0] == 1
+
+
+def test_vector_environments():
+    envs = gym.vector.SyncVectorEnv([rail] * 3)
+    agent = Agent.from_pretrained()
+    result = agent.solve(envs, episodes=8, seed=0)
+    assert len(result.returns) == 8
+    assert result.returns[-3:].mean() > -20
+    assert len(agent.evidence.memory.starts) in range(8, 12)
+
+
+def test_exploiting_only():
+    result = Agent.from_pretrained().solve(rail(), episodes=3, seed=0, explore=False, replan_every=15)
+    assert len(result.returns) == 3
+
+
+IMAGE = spaces.Box(0, 255, (64, 64, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("observation_space", "action_space", "match"),
+    [
+        (IMAGE, 2, "images"),
+        (spaces.Box(0, 1, (21,)), 2, "20 numbers"),
+        (spaces.Dict({"a": spaces.Box(0, 1), "b": spaces.Text(5)}), 2, "Discrete, MultiDiscrete"),
+        (spaces.Box(0, 1), spaces.Box(-np.inf, np.inf), "finite"),
+        (spaces.Box(0, 1), spaces.Discrete(1000), "64 actions"),
+        (spaces.Box(0, 1), None, "64 actions"),
+    ],
+)
+def test_spaces_beyond_reach_are_refused_and_nothing_is_lost(agent, observation_space, action_space, match):
+    with pytest.raises(MdpfnError, match=match):
+        agent.reset(observation_space, action_space)
+    assert len(agent.result.returns) == 4
+
+
+@pytest.mark.parametrize("bad", [np.full(2, np.nan), np.array([np.inf, 0]), np.zeros(3), np.zeros((2, 2)), "x", None])
+def test_bad_observations_are_refused_and_nothing_is_lost(agent, bad):
+    n = agent.evidence.n_transitions
+    with pytest.raises(MdpfnError, match="observation"):
+        agent.act(bad)
+    with pytest.raises(MdpfnError, match="observation"):
+        agent.observe([0, 0], 0, 0.0, bad, terminated=False)
+    with pytest.raises(MdpfnError, match="reward"):
+        agent.observe([0, 0], 0, np.nan, [0, 0], terminated=False)
+    assert agent.evidence.n_transitions == n
+
+
+def test_an_environment_that_breaks_leaves_what_was_observed():
+    env, agent = Rail(), Agent.from_pretrained()
+    env.broken = np.full(2, np.nan)
+    with pytest.raises(MdpfnError, match="finite"):
+        agent.solve(env, 3, seed=0)
+    assert agent.evidence.n_transitions == 29
+    env.broken = None
+    n_before = len(agent.result.returns)
+    assert len(agent.solve(env, 2, seed=0, resume=True).returns) == n_before + 2
+
+
+@pytest.mark.slow
+def test_cart_pole():
+    agent = Agent.from_pretrained()
+    result = agent.solve("CartPole-v1", episodes=8, seed=0, evaluate=5)
+    assert result.evaluation.mean() >= 400
+
+
+@pytest.mark.slow
+def test_pendulum_with_continuous_actions():
+    result = Agent.from_pretrained().solve("Pendulum-v1", episodes=4, seed=0, evaluate=5)
+    assert result.evaluation.mean() >= -400
