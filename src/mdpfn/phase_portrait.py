@@ -49,7 +49,7 @@ def plot_values(learner: VectorLearner, path: Path, dims: tuple[int, int]) -> No
     filled = axes.contourf(fine[:, dims[0]].reshape(shape), fine[:, dims[1]].reshape(shape), value, 24, cmap="viridis")
     figure.colorbar(filled, label="value")
     shown = x[-MOST_SHOWN:]
-    axes.plot(shown[:, dims[0]], shown[:, dims[1]], ",", color="white", alpha=0.5)
+    axes.plot(shown[:, dims[0]], shown[:, dims[1]], ".", color="white", markersize=1.5, alpha=0.6)
     for number in np.unique(action):
         rows = coarse[action == number]
         axes.plot(rows[:, dims[0]], rows[:, dims[1]], "o", markersize=2.5, label=f"action {number}")

@@ -57,6 +57,11 @@ class SmootherConfig:
     optimism: float = 0.5  # how far above the 90th percentile a reward may lie, in ranges, for the test "lost"
 
     @property
+    def n_observed_nodes(self) -> int:
+        """How many nodes may be observed states."""
+        return int(self.n_nodes * (1 - self.imagined_share))
+
+    @property
     def n_options(self) -> int:
         """How many strides every action has in a node, at most."""
         return len(self.moves) + 1

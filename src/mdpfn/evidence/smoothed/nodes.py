@@ -27,7 +27,6 @@ class Nodes:
 
     scale: Floats
     tree: cKDTree  # of all nodes, scaled
-    seen: cKDTree  # of observed states only
     spacing: float  # median distance of nearest nodes
     reach: Floats  # (nodes,) distance to the (d + 1)-th neighbour: what an option has to move
     bandwidth: float
@@ -122,12 +121,11 @@ def choose_nodes(
 ) -> Nodes:
     """Thinned observed states, then rounds of imagined ones, on the finest grid that the number of nodes allows."""
     going = np.concatenate([data.y[~data.ended], starts])
-    n_seen = int(config.n_nodes * (1 - config.imagined_share))
     span = positive_scale(np.ptp(going, axis=0), going)
-    scale = np.maximum(going[thin(going / span, n_seen)[0]].std(0), 0.02 * span)
+    scale = np.maximum(going[thin(going / span, config.n_observed_nodes)[0]].std(0), 0.02 * span)
     z = going / scale
     seen = cKDTree(z[thin(z, 2 * config.n_nodes)[0]])
-    index, cell = thin(z, n_seen, config.cell)
+    index, cell = thin(z, config.n_observed_nodes, config.cell)
     points = _with_imagined(z[index], seen, scale, cell, model, config, rng)
     tree = cKDTree(points)
     spacing = float(np.median(tree.query(points, k=2)[0][:, -1])) + 1e-9 if len(points) > 4 else 0.1
@@ -136,7 +134,7 @@ def choose_nodes(
     bandwidth = max(config.bandwidth, spacing)
     unknown = 1 - np.exp(-0.5 * (seen.query(points)[0] / bandwidth) ** 2)
     n_neighbours = min(2 * len(scale) + 3, config.most_neighbours)
-    return Nodes(scale, tree, seen, spacing, reach, bandwidth, unknown, n_neighbours, config.newton_steps)
+    return Nodes(scale, tree, spacing, reach, bandwidth, unknown, n_neighbours, config.newton_steps)
 
 
 def _with_imagined(
@@ -150,7 +148,7 @@ def _with_imagined(
 ) -> Floats:
     """Points, and those that options lead to from them, if they are apart from all others and near what was seen."""
     n_observed, n_actions, fresh = len(points), len(model.codes), points
-    n_most = int(min(config.n_nodes * config.imagined_share, config.imagined_ratio * n_observed))
+    n_most = int(min(config.n_nodes - config.n_observed_nodes, config.imagined_ratio * n_observed))
     for _ in range(config.rounds):
         most = max(1, IMAGINED_ROLLS // n_actions)
         if len(fresh) > most:
