@@ -12,12 +12,13 @@ import pytest
 from gymnasium import spaces
 
 from mdpfn import Agent
-from mdpfn.bench.environments import Simulator
+from mdpfn.bench.environments import ENVIRONMENTS, Simulator, TabularEnv
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable, Statistics, Transition
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningConfig, EarningExplorer
 from mdpfn.exploration.held import held_policy
+from mdpfn.model.exact import Scorer
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.planning import planner_outputs
 from mdpfn.online.in_context import InContextLearner
@@ -202,6 +203,14 @@ class TestTheRule:
             agent.observe(Transition(5, tried[-1], 0.0, 5))
         assert sorted(tried) == [1, 2, 3]
         assert agent.clock.steps_since_plan == 3
+
+    def test_crumbs_do_not_hold_it_back_where_only_the_final_policy_counts(self):
+        """RiverSwim: 5 for staying at the start, 10,000 far up the river."""
+        environment = ENVIRONMENTS["river-swim-6"]
+        mdp = environment.build()
+        agent = Agent.from_pretrained()
+        agent.solve(TabularEnv(mdp, horizon=environment.horizon), 32, seed=0, objective="policy")
+        assert Scorer(mdp)(agent.plan().greedy) > 0.95
 
     def test_what_is_not_allowed_is_not_tried(self):
         statistics = Statistics(3, 4)

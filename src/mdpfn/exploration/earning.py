@@ -120,7 +120,8 @@ class _Rows:
 class EarningExplorer:
     """Chooses actions that earn and inform; what it needs of the past is in the evidence and in what it carries.
 
-    With `objective="policy"` only the policy at the end counts, so that the price of information never falls.
+    With `objective="policy"` only the policy at the end counts: what is lost on the way does not, and the price of
+    information never falls.
     """
 
     def __init__(self, objective: Objective = "return", config: EarningConfig = EarningConfig()) -> None:  # noqa: B008
@@ -191,7 +192,8 @@ class EarningExplorer:
         doubt = self._doubt(rows)
         untried = price**2 / (price + carried.loss)
         floor = np.where(rows.untried[rows.known], untried, 0.0).max(axis=1)
-        gain = doubt * price - (1 - doubt) * (value[rows.token] - q)
+        loss = value[rows.token] - q if self.objective == "return" else 0.0
+        gain = doubt * price - (1 - doubt) * loss
         before = carried.scalars[PRICE]
         extra = rows.tokens(carried.extra * (price / before if before else 0.0), price)
         for _ in range(SWEEPS):
