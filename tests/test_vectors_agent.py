@@ -323,4 +323,4 @@ def test_cart_pole():
 @pytest.mark.slow
 def test_pendulum_with_continuous_actions():
     result = Agent.from_pretrained().solve("Pendulum-v1", episodes=4, seed=0, evaluate=5)
-    assert np.median(result.evaluation) >= -400  # now and then, one does not swing up
+    assert result.evaluation.mean() >= -400

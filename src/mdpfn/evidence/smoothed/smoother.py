@@ -33,6 +33,8 @@ class Smoother:
     scale_out: Floats
     low: Floats  # box of what was seen, padded: predictions stay in it
     high: Floats
+    reward_low: float  # so do rewards, in the range that was seen: values that no reward bears out attract the agent
+    reward_high: float
     basis: Floats  # (p + 1, m) Nyström points b over ℓ², last row −½ ‖b / ℓ‖²: u @ basis = u·b / ℓ² − ½ ‖b / ℓ‖²
     inv_length_square: Floats  # (p + 1,) 1 / ℓ², last entry 0
     w_linear: Floats  # (p + 1, outputs), last row the bias
@@ -55,12 +57,15 @@ class Smoother:
         return u
 
     def outputs(self, u: Floats) -> Floats:
-        """(n, d + 1) mean displacement and reward of inputs."""
+        """(n, d + 1) mean displacement and reward of inputs; rewards within the range that was seen."""
         k = u @ self.basis
         k += ((u * u) @ (-0.5 * self.inv_length_square))[:, None]
         np.exp(k, out=k)
         out: Floats = k @ self.w_smooth
         out += u @ self.w_linear
+        reward = out[:, -1]
+        np.maximum(reward, self.reward_low, out=reward)
+        np.minimum(reward, self.reward_high, out=reward)
         return out
 
     def predict(self, x: Floats, code: Floats) -> Floats:
@@ -121,6 +126,8 @@ def fit_smoother(
         scale_out=scale_out,
         low=low - pad,
         high=high + pad,
+        reward_low=float(out[:, -1].min()),
+        reward_high=float(out[:, -1].max()),
         basis=np.ascontiguousarray(posterior.basis * np.append(inv_length, 1.0)[:, None]),
         inv_length_square=np.append(inv_length**2, 0.0),
         w_linear=np.ascontiguousarray(w_linear),  # the order in memory decides about the last bits
