@@ -22,7 +22,7 @@ from mdpfn import Agent, History
 from mdpfn.online.evaluation import evaluate
 
 EPISODES = {
-    "CartPole-v1": 16,
+    "CartPole-v1": 8,
     "MountainCar-v0": 8,
     "Acrobot-v1": 4,
     "Pendulum-v1": 4,
