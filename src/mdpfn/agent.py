@@ -11,15 +11,13 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.checks import checked_action_mask, whole_number
-from mdpfn.coverage import Coverage
+from mdpfn.checks import whole_number
 from mdpfn.data.reader import DatasetReader
 from mdpfn.data.sources import open_source
 from mdpfn.data.vectors import VectorReader, holds_vectors
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence
-from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.online.evaluation import evaluate
 from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
@@ -29,7 +27,7 @@ from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
 from mdpfn.online.worlds import made_env, spaces_of
 from mdpfn.persistence import read_agent, write_agent
 from mdpfn.plan import Plan, check_level
-from mdpfn.planners.problem_info import RewardRange
+from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
 from mdpfn.result import Result
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.vectors import is_vector_space
@@ -275,20 +273,7 @@ class Agent:
         problem = self.problem
         if isinstance(problem, VectorProblem):
             return problem.predict(observation, action_mask, deterministic=deterministic), state
-        plan = self.plan()
-        states, actions = problem.encoding.states, problem.encoding.actions
-
-        rng = None if deterministic else problem.learner.rng
-
-        def action_of(one: Any, given: Any) -> Any:
-            mask = None if given is None else np.array(checked_action_mask(given, actions.n))
-            return actions.decode(plan.action(states.find(one), mask, rng))
-
-        if not states.is_batch(observation):
-            return action_of(observation, action_mask), state
-        single = states.unbatch(observation)
-        masks = [action_mask] * len(single) if np.ndim(action_mask) < 2 else list(action_mask)
-        return actions.batch(list(map(action_of, single, masks))), state
+        return self.plan().predict(observation, action_mask, None if deterministic else problem.learner.rng), state
 
     def plan(
         self,
@@ -345,12 +330,7 @@ class Agent:
 
     def _options(self, given: Mapping[str, Any], *, vectors: bool = False) -> Options:
         """Checked options; a risk that these weights cannot tell is refused before anybody relies on it."""
-        for name in given:
-            if name not in Options.__dataclass_fields__:
-                limit = f"the options are {', '.join(Options.__dataclass_fields__)}"
-                raise MdpfnError("the option", repr(name), limit, "check its name")
-        usual = {"discount": VECTOR_DISCOUNT} if vectors else {}
-        options = Options(**(usual | {name: value for name, value in given.items() if value is not None}))
+        options = Options.of(given, discount=VECTOR_DISCOUNT if vectors else DEFAULT_DISCOUNT)
         if options.risk is not None:
             check_level(options.risk, self.model.network.config.quantiles)
         return options
@@ -370,21 +350,7 @@ class Agent:
         """What came of everything so far."""
         if isinstance(self.problem, VectorProblem):
             return VectorResult(self.problem, self._evaluation, self.model.name)
-        problem, statistics, plan = self._tabular, self.statistics, self.plan()
-        history = problem.history
-        return Result(
-            plan=plan,
-            model=EmpiricalModel.of(statistics.table()),
-            coverage=Coverage.of(statistics, history.start_states if problem.starts_known else None, plan),
-            returns=np.array(history.returns, dtype=np.float64),
-            lengths=np.array(history.lengths, dtype=np.int64),
-            evaluation=self._evaluation,
-            n_transitions=statistics.n_transitions,
-            seconds=history.seconds,
-            discount=problem.options.discount,
-            weights=self.model.name,
-            columns=problem.columns,
-        )
+        return Result.of(self._tabular, self.plan(), self._evaluation, self.model.name)
 
     def save(self, path: str | Path, *, copy_weights: bool = False) -> None:
         """Write the agent to a file: what it observed, what things are called, and where it was.

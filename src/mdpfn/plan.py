@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.checks import checked_action_mask
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
@@ -67,6 +68,21 @@ class Plan:
             return int(rng.choice(len(logits), p=softmax(logits[None])[0]))
         best = int(self.greedy[row])
         return best if mask is None or mask[best] else int(logits.argmax())
+
+    def predict(self, observation: Any, action_mask: Any = None, rng: np.random.Generator | None = None) -> Any:
+        """The action for one observation, or the actions for a batch of them, as the environment calls them."""
+        assert self.encoding is not None
+        states, actions = self.encoding.states, self.encoding.actions
+
+        def action_of(one: Any, given: Any) -> Any:
+            mask = None if given is None else np.array(checked_action_mask(given, actions.n))
+            return actions.decode(self.action(states.find(one), mask, rng))
+
+        if not states.is_batch(observation):
+            return action_of(observation, action_mask)
+        single = states.unbatch(observation)
+        masks = [action_mask] * len(single) if np.ndim(action_mask) < 2 else list(action_mask)
+        return actions.batch(list(map(action_of, single, masks)))
 
     @cached_property
     def q_quantiles(self) -> Floats | None:

@@ -18,6 +18,8 @@ from mdpfn.coverage import Coverage
 from mdpfn.errors import MdpfnError
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.posterior import value_draws
+from mdpfn.online.in_context import InContextLearner
+from mdpfn.online.problem import Problem
 from mdpfn.plan import Plan
 from mdpfn.planners.policies import one_hot
 from mdpfn.storage import cannot_write
@@ -41,6 +43,24 @@ class Result:
     discount: float
     weights: str
     columns: Mapping[str, str] | None = None  # which column of the data was taken for what
+
+    @classmethod
+    def of(cls, problem: Problem[InContextLearner], plan: Plan, evaluation: Floats, weights: str) -> Result:
+        """What came of everything that happened in a problem so far."""
+        history, statistics = problem.history, problem.learner.evidence
+        return cls(
+            plan=plan,
+            model=EmpiricalModel.of(statistics.table()),
+            coverage=Coverage.of(statistics, history.start_states if problem.starts_known else None, plan),
+            returns=np.array(history.returns, dtype=np.float64),
+            lengths=np.array(history.lengths, dtype=np.int64),
+            evaluation=evaluation,
+            n_transitions=statistics.n_transitions,
+            seconds=history.seconds,
+            discount=problem.options.discount,
+            weights=weights,
+            columns=problem.columns,
+        )
 
     @property
     def policy(self) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypedDict, get_args
@@ -61,6 +62,15 @@ class Options:
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], *, discount: float = DEFAULT_DISCOUNT) -> Options:
+        """Options by name, of which None counts as left out; `discount` is the usual one."""
+        for name in given:
+            if name not in cls.__dataclass_fields__:
+                limit = f"the options are {', '.join(cls.__dataclass_fields__)}"
+                raise MdpfnError("the option", repr(name), limit, "check its name")
+        return cls(**({"discount": discount} | {name: value for name, value in given.items() if value is not None}))
 
     @property
     def info(self) -> ProblemInfo:
