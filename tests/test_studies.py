@@ -12,12 +12,11 @@ import torch
 from mdpfn.bench.figures import draw_figures, tables
 from mdpfn.bench.figures.calibration import coverage, deviation
 from mdpfn.bench.figures.data import read
-from mdpfn.bench.protocols import ablations, calibration, compute, depth, posterior, sizes
+from mdpfn.bench.protocols import calibration, compute, depth, posterior, sizes
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol
 from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
 from mdpfn.bench.protocols.held_out_worlds import sample_held_out_worlds
 from mdpfn.bench.protocols.methods import StoredWeights, stored_weights
-from mdpfn.bench.protocols.offline_leaderboard import OfflineLeaderboardProtocol
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
@@ -25,7 +24,7 @@ from mdpfn.model.exact import optimal_q
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.problem_info import ProblemInfo
-from mdpfn.prior.world import FAMILIES, WorldConfig
+from mdpfn.prior.world import WorldConfig
 from mdpfn.training.config import CONFIGS
 from mdpfn.training.tasks import TaskConfig
 from mdpfn.weights import save_model
@@ -288,42 +287,3 @@ class TestSizes:
         table = tables(tmp_path)["sizes"]
         assert table.headers == ["visits", "", "8", "80"]
         assert [cells[:2] for cells in table.rows[:1]] == [["1", "certainty equivalence"]]
-
-
-class TestAblations:
-    PROTOCOL = ablations.AblationProtocol(
-        steps=1,
-        batch_size=2,
-        worlds_per_family=1,
-        tasks=TaskConfig(episodes=(1, 2), steps=(5, 10)),
-        data=OfflineLeaderboardProtocol(seeds=1, sizes=(16,)),
-        environments=("gridworld-3x3",),
-    )
-
-    def test_every_variant_differs_from_the_complete_model_and_from_the_others(self) -> None:
-        configs = list(ablations.variants(self.PROTOCOL).values())
-        assert len({repr(config) for config in configs}) == len(configs)
-        assert set(FAMILIES) <= {name.removeprefix("without ") for name in ablations.variants(self.PROTOCOL)}
-
-    def test_the_same_training_gives_the_same_numbers(self) -> None:
-        config = ablations.variants(self.PROTOCOL)["no quantiles"]
-        small = replace(config, network=replace(config.network, width=8, n_heads=2))
-        first, again = (ablations.measure(self.PROTOCOL, small) for _ in range(2))
-        assert first == again
-        assert {row["problems"] for row in first} == {*FAMILIES, ablations.ALL_FAMILIES, ablations.ENVIRONMENTS_OFFLINE}
-
-    def test_table(self, tmp_path: Path) -> None:
-        """The complete model first, then the others from best to worst, and the family that was left out."""
-        header = "variant,problems,measure,value"
-        values = {"mdpfn-1": 0.5, "without maze": 0.25, "AdamW": 0.75}
-        lines = [
-            f"{variant},{family},{measure},{value}"
-            for variant, value in values.items()
-            for family in (*FAMILIES, ablations.ALL_FAMILIES)
-            for measure in ("score", "kl", "certain score")
-        ]
-        lines += [f"{variant},environments,score,{value / 2}" for variant, value in values.items()]
-        (tmp_path / "ablations.csv").write_text("\n".join([header, *lines]) + "\n")
-        table = tables(tmp_path)["ablations"]
-        assert [row[0] for row in table.rows] == ["mdpfn-1", "AdamW", "without maze", "certainty equivalence"]
-        assert table.rows[2] == ["without maze", "0.250", "0.250", "0.250 (0.500)", "0.125"]

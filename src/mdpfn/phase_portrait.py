@@ -9,7 +9,7 @@ import numpy as np
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_learner import VectorLearner
-from mdpfn.storage import cannot_write
+from mdpfn.result import save_picture
 
 POINTS = 60  # of the grid, per dimension
 ARROWS = 24  # points per dimension at which the policy is shown
@@ -55,10 +55,4 @@ def plot_values(learner: VectorLearner, path: Path, dims: tuple[int, int]) -> No
         axes.plot(rows[:, dims[0]], rows[:, dims[1]], "o", markersize=2.5, label=f"action {number}")
     axes.set(xlabel=f"observation[{dims[0]}]", ylabel=f"observation[{dims[1]}]")
     figure.legend(loc="outside upper center", ncols=len(learner.evidence.codes), frameon=False)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    except ValueError as error:
-        raise MdpfnError("path", repr(str(path)), f"no picture can be written there ({error})", "use .png") from None
+    save_picture(figure, path)

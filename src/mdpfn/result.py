@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from mdpfn.online.problem import Problem
 from mdpfn.plan import Plan
 from mdpfn.planners.policies import one_hot
 from mdpfn.storage import cannot_write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 VALUE_DRAWS = 64  # models from which the interval of a value is read
 SMOOTHING = 10  # episodes in the moving average of a learning curve
@@ -212,6 +215,11 @@ def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> 
     axes.set(xlabel="episode", ylabel=f"return (line: mean of the last {SMOOTHING})", title=title)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
+    save_picture(figure, path)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a figure to a file (PNG, PDF or SVG by its name), making its directory if need be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)

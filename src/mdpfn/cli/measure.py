@@ -14,7 +14,7 @@ from tyro.conf import Positional
 from mdpfn.errors import MdpfnError
 
 Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
-Study: TypeAlias = Literal["depth", "posterior", "calibration", "sizes", "compute", "ablations"]
+Study: TypeAlias = Literal["depth", "posterior", "calibration", "sizes", "compute"]
 
 
 def reproduce(
@@ -54,14 +54,13 @@ def study(
 
     Args:
         what: depth, posterior (how good policies from little data are, beside the best possible), calibration (how
-            often Q* is below the quantiles stated for it), sizes (up to 500 states), compute, or
-            ablations (trainings without one of the ingredients, which take hours).
+            often Q* is below the quantiles stated for it), sizes (up to 500 states), or compute.
         weights: The models, by name or path.
         snapshots: For compute: the directory of a training run's snapshots.
         out: Where the result files are.
         workers: Processes to measure with.
     """
-    from mdpfn.bench.protocols import ablations, calibration, compute, depth, posterior, sizes
+    from mdpfn.bench.protocols import calibration, compute, depth, posterior, sizes
     from mdpfn.bench.protocols.methods import stored_weights
 
     _positive("workers", workers)
@@ -71,9 +70,6 @@ def study(
             raise MdpfnError("snapshots", None, "compute is measured on the snapshots of a run", "give --snapshots DIR")
         command = shlex.join(["mdpfn", "study", what, "--snapshots", str(snapshots)])
         compute.run(compute.ComputeProtocol(), snapshots, path, command=command, workers=workers)
-        return
-    if what == "ablations":
-        ablations.run(ablations.AblationProtocol(), path, command="mdpfn study ablations", workers=workers)
         return
     for model in weights:
         stored = stored_weights(model)

@@ -16,11 +16,6 @@ from mdpfn.bench.figures.data import BENCHMARKS, Row, curve, group, label, optio
 from mdpfn.bench.figures.leaderboard import Scores, earned_between
 from mdpfn.errors import MdpfnError
 
-COMPLETE, ALL_FAMILIES, ENVIRONMENTS_OFFLINE = (
-    "mdpfn-1",
-    "all families",
-    "environments",
-)  # names in the file of the ablations
 SOLVED = 0.95  # of the optimal value
 
 PAPER_CONVERGENCE = {
@@ -205,31 +200,6 @@ def sizes(rows: list[Row]) -> Table:
     return Table("Sizes", ["visits", "", *(str(n) for n in states)], body, note)
 
 
-def ablations(rows: list[Row]) -> Table:
-    """What short trainings without one ingredient come to: the complete model first, then from best to worst."""
-    found = {
-        name: {(row["problems"], row["measure"]): float(row["value"]) for row in of_variant}
-        for (name,), of_variant in group(rows, "variant").items()
-    }
-    complete = found[COMPLETE]
-    ranked = sorted(found, key=lambda name: (name != COMPLETE, -found[name][ALL_FAMILIES, "score"]))
-    body = []
-    for name in ranked:
-        values, family = found[name], name.removeprefix("without ")
-        left_out = (family, "score") in values
-        own = f"{values[family, 'score']:.3f} ({complete[family, 'score']:.3f})" if left_out else "–"
-        means = [f"{values[ALL_FAMILIES, measure]:.3f}" for measure in ("score", "kl")]
-        body.append([name, *means, own, f"{values[ENVIRONMENTS_OFFLINE, 'score']:.3f}"])
-    body.append(["certainty equivalence", f"{complete[ALL_FAMILIES, 'certain score']:.3f}", "–", "–", "–"])
-    note = (
-        "Short trainings of equal length. Held-out: the mean clipped score of the exploiting policy on worlds of all "
-        "families, with data of all ages, and KL to the optimal policy; its family: the score on the family that was "
-        "left out, and what the complete model has there; environments: the mean on those of the offline leaderboard, "
-        "clipped seed by seed. Without plans it also does without the discount and without quantiles."
-    )
-    return Table("Ablations", ["variant", "held-out", "KL", "its family", "environments"], body, note)
-
-
 def _means(agent: str, table: Floats) -> list[str]:
     """The agent, its means over environments, and their mean."""
     return [agent, *(f"{score:.2f}" for score in [*table.mean(axis=0), table.mean()])]
@@ -243,7 +213,6 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], Table]]] = {  # by name: the 
     "leaderboard_offline": ("leaderboard_offline.csv", offline_leaderboard),
     "calibration": ("calibration.csv", calibration),
     "sizes": ("sizes.csv", sizes),
-    "ablations": ("ablations.csv", ablations),
 }
 
 
