@@ -319,14 +319,14 @@ class TestNews:
         """Nothing is new any more when the time to plan has come, but something was."""
         explorer, clock = EarningExplorer(config=EarningConfig(states_per_step=10)), Clock()
         clock.advance(0, ends_episode=False, replan_trigger=True)
-        assert not explorer.plans_again(clock, 0.9, n_visited=60, n_actions=2)
+        assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
         for _ in range(2):
             clock.advance(0, ends_episode=False, replan_trigger=False)
-        assert explorer.plans_again(clock, 0.9, n_visited=60, n_actions=2)
+        assert explorer.plans_again(clock, n_visited=60, n_actions=2)
         clock.planned()
         for _ in range(10):
             clock.advance(0, ends_episode=False, replan_trigger=False)
-        assert not explorer.plans_again(clock, 0.9, n_visited=60, n_actions=2)
+        assert not explorer.plans_again(clock, n_visited=60, n_actions=2)
 
     def test_steps_force_a_plan_where_they_are_asked_for(self, monkeypatch):
         plans = self.count_plans(monkeypatch)

@@ -344,6 +344,8 @@ class Statistics:
 
 def checked_reward(reward: Any) -> float:
     """The reward as a plain float: sums must not be of whatever type it was."""
+    if type(reward) is float and -LARGEST_REWARD <= reward <= LARGEST_REWARD:
+        return reward
     if isinstance(reward, np.floating):  # the limit is beyond some of its types, and would become infinite
         reward = float(reward)
     if not (isinstance(reward, Real) and -LARGEST_REWARD <= reward <= LARGEST_REWARD):  # type: ignore[operator]

@@ -35,7 +35,7 @@ SWEEPS = 60  # of a plan: the next one goes on where it ended
 VALUE_TOLERANCE = 1e-3  # of the largest reward
 NOISE = 1e-9  # relative variance of rewards below which it is rounding
 TIE = 1e-3  # of the price: exploring values closer than this are equal
-MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; its part of the largest one at which to plan again
+MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; the step of the episode at which to plan again
 
 
 @dataclass(frozen=True)
@@ -128,33 +128,41 @@ class EarningExplorer:
         self.objective, self.config = objective, config
         self.carried = Carried()
         self._row_of: dict[int, int] | None = None  # of a state, in what the last plan carries
+        self._chosen: dict[int, int] = {}  # actions by state, since the last plan, where there is no mask
 
-    def plans_again(self, clock: Clock, discount: float, n_visited: int, n_actions: int) -> bool:
+    def plans_again(self, clock: Clock, n_visited: int, n_actions: int) -> bool:
         """Whether to plan in the middle of an episode."""
         served = clock.steps_since_plan * self.config.states_per_step >= n_visited / n_actions
-        return served and (clock.replan_trigger or self._price_share(clock, discount) >= self.carried.scalars[REPLAN])
+        return served and (clock.replan_trigger or clock.step >= self.carried.scalars[REPLAN])
 
     def plan(self, table: PairTable, info: ProblemInfo, clock: Clock) -> None:
         """Decide what every state is to be acted in by, from now on."""
         rows, carried = _Rows(EmpiricalModel.of(table)), self.carried
-        carried.scalars[REPLAN] = self.config.replan_growth * self._price_share(clock, info.discount[0])
+        carried.scalars[REPLAN] = self._replan_step(clock, info.discount[0])
         carried.make_room(int(table.n_states[0]) + 1, rows.n_actions)
         values = np.where(rows.untried, 0.0, -np.inf)
         if len(rows.token):
             q, value = self._plan_certain(rows, table, info)
             values = self._plan_exploring(rows, q, value, self._price(rows, info, clock), clock.last_action)
         carried.known, carried.exploring, self._row_of = rows.active, values, None
+        self._chosen.clear()
 
     def action(self, state: int, mask: tuple[bool, ...] | None = None) -> int:
         """What to do in a state by the last plan: the first of the best actions that exist there."""
+        if mask is None and state in self._chosen:
+            return self._chosen[state]
         row = self.carried.exploring[self._row(state)]
         if mask is not None:
             row = np.where(mask, row, -np.inf)
-        return int((row >= row.max() - TIE * self.carried.scalars[PRICE]).argmax())
+        best = int((row >= row.max() - TIE * self.carried.scalars[PRICE]).argmax())
+        if mask is None:
+            self._chosen[state] = best
+        return best
 
     def tried(self, state: int, action: int) -> None:
         """Take note that an action was tried in a state for the first time: not once more before the next plan."""
         row, carried = self._row(state), self.carried
+        self._chosen.pop(state, None)
         if row == len(carried.known):  # a state that was not known: it gets a row of its own
             carried.known = np.append(carried.known, state)
             carried.exploring = np.insert(carried.exploring, row, carried.exploring[-1], axis=0)
@@ -229,8 +237,17 @@ class EarningExplorer:
         config = self.config
         budget = clock.budget or 2 * (clock.episode + 8)
         price = config.price * (budget / 64) ** config.price_growth * self._share_left(clock) ** config.price_decay
-        late = config.late_in_episode * clock.step * math.log(1 / max(discount, 1e-9))
-        return float(min(price * math.exp(min(late, 50.0)), 1.0))
+        return float(min(price * math.exp(min(self._growth(discount) * clock.step, 50.0)), 1.0))
+
+    def _growth(self, discount: float) -> float:
+        """By which power of e the price grows in a step."""
+        return self.config.late_in_episode * math.log(1 / max(discount, 1e-9))
+
+    def _replan_step(self, clock: Clock, discount: float) -> float:
+        """The step of this episode at which the price will have grown so much that a new plan is due."""
+        growth = self.config.replan_growth
+        reaches_limit = growth * self._price_share(clock, discount) > 1
+        return math.inf if reaches_limit else clock.step + math.log(growth) / self._growth(discount)
 
     def _share_left(self, clock: Clock) -> float:
         """The share of the budget in which what is learned now can still be used."""

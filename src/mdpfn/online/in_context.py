@@ -99,7 +99,7 @@ class InContextLearner(Learner):
         if self.clock.steps_since_plan == self.replan_every:
             return True
         sizes = self.evidence.n_visited, self.evidence.n_actions
-        return self.explorer is not None and self.explorer.plans_again(self.clock, self.discount, *sizes)
+        return self.explorer is not None and self.explorer.plans_again(self.clock, *sizes)
 
     def begin(self, episodes: int) -> None:
         """So many episodes follow now, wherever the last one was left."""

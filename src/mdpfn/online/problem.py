@@ -41,6 +41,10 @@ class Problem(Generic[L]):
 
     def state_id(self, observation: Any, action_mask: Any = None) -> State:
         """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
+        if action_mask is None:
+            state = self.encoding.find(observation)
+            if state < self.encoding.states.n and state < self.learner.evidence.n_states:
+                return state
         mask = self.check(observation, action_mask)
         evidence = self.learner.evidence
         assert isinstance(evidence, Statistics)
