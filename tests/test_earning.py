@@ -212,6 +212,16 @@ class TestTheRule:
         agent.solve(TabularEnv(mdp, horizon=environment.horizon), 32, seed=0, objective="policy")
         assert Scorer(mdp)(agent.plan().greedy) > 0.95
 
+    def test_what_is_told_of_rewards_is_the_unit_but_a_cliff_is_no_treasure(self):
+        table, prices = history(np.random.default_rng(0)).table(), {}
+        for told in (None, (-100.0, 7.0), (-100.0, 0.0)):
+            explorer = EarningExplorer()
+            explorer.plan(table, ProblemInfo.of(0.9, told), Clock(budget=64))
+            prices[told] = float(explorer.carried.scalars[2])
+        config = EarningConfig()
+        assert prices[-100.0, 7.0] == pytest.approx(config.price * 7 / 0.1)
+        assert prices[-100.0, 0.0] == prices[None]
+
     def test_what_is_not_allowed_is_not_tried(self):
         statistics = Statistics(3, 4)
         statistics.allow(0, (False, True, False, True))

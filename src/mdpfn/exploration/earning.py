@@ -256,10 +256,11 @@ class EarningExplorer:
     def _unit(self, rows: _Rows, info: ProblemInfo, share_left: float) -> float:
         """The unit of rewards: the largest that was seen, mixed with a usual one as long as there is time to find it.
 
-        Rewards below zero count by their average: a cliff to avoid is no treasure to look for.
+        Rewards below zero count by their average: a cliff to avoid is no treasure to look for. Who knows the largest
+        reward there can be, and that it is one, has no need to guess.
         """
-        if np.isfinite(info.reward_high[0]):
-            return float(max(abs(info.reward_high[0]), abs(info.reward_low[0])))
+        if 0 < info.reward_high[0] < np.inf:
+            return float(info.reward_high[0])
         usual, paid = self.config.usual_reward, rows.reward != 0
         if not paid.any():
             return usual
