@@ -1,0 +1,176 @@
+"""The server behind the page: on this machine only, and only for who knows the token in the address."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+import warnings
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from mdpfn.agent import Agent
+from mdpfn.checks import whole_number
+from mdpfn.coverage import CoverageWarning
+from mdpfn.errors import MdpfnError
+from mdpfn.play.catalog import catalogue
+from mdpfn.play.session import LogSession, Scene, Session, Sessions, Settings
+
+LARGEST_REQUEST = 2**16  # bytes
+LARGEST_LOG = 2**22
+MOST_LOGGED_STATES = 900  # that a board can show
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+class Refusal(Exception):
+    """A request that gets an error: a status and a sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        self.status, self.sentence = status, sentence
+
+
+def play_app(token: str) -> Starlette:
+    """The application; all of it is behind the token."""
+    sessions = Sessions()
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(page_text(), headers=HEADERS)
+
+    async def worlds(request: Request) -> Any:
+        return await run_in_threadpool(catalogue)
+
+    async def create(request: Request) -> Any:
+        asked = await _json(request)
+        return await run_in_threadpool(_new_session, sessions, asked)
+
+    async def read_log(request: Request) -> Any:
+        text = await _body(request, LARGEST_LOG)
+        return await run_in_threadpool(_new_log, sessions, text)
+
+    async def advance(request: Request) -> Any:
+        asked, session = await _json(request), _session(sessions, request)
+        return await run_in_threadpool(_advance, session, asked)
+
+    async def explain(request: Request) -> Any:
+        asked, session = await _json(request), _session(sessions, request)
+        return await run_in_threadpool(_explain, session, asked)
+
+    def behind_token(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+        async def checked(request: Request) -> Response:
+            if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
+                return await _no_token(request)
+            try:
+                content = await answer(request)
+            except MdpfnError as error:
+                return JSONResponse({"error": str(error)}, 400, headers=HEADERS)
+            except Refusal as refusal:
+                return JSONResponse({"error": refusal.sentence}, refusal.status, headers=HEADERS)
+            return content if isinstance(content, Response) else JSONResponse(content, headers=HEADERS)
+
+        return checked
+
+    async def _no_token(request: Request) -> Response:
+        return PlainTextResponse("Open the address that `mdpfn play` printed: it holds a token.\n", 403)
+
+    routes = [
+        Route("/", _no_token),
+        Route("/{token}/", behind_token(page)),
+        Route("/{token}/worlds", behind_token(worlds)),
+        Route("/{token}/sessions", behind_token(create), methods=["POST"]),
+        Route("/{token}/logs", behind_token(read_log), methods=["POST"]),
+        Route("/{token}/sessions/{key}/advance", behind_token(advance), methods=["POST"]),
+        Route("/{token}/sessions/{key}/explain", behind_token(explain), methods=["POST"]),
+    ]
+    local = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    return Starlette(routes=routes, middleware=[local])
+
+
+@lru_cache(maxsize=1)
+def page_text() -> str:
+    """The page: one file with its script and style."""
+    return (files("mdpfn.play") / "page.html").read_text(encoding="utf-8")
+
+
+async def _body(request: Request, largest: int) -> bytes:
+    """The body of a request, refused as soon as it is too large."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > largest:
+            raise Refusal(413, f"The request is larger than {largest} bytes: send less.")
+    return body
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    body = await _body(request, LARGEST_REQUEST)
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refusal(400, "The request is no JSON: correct it.") from None
+    if not isinstance(asked, dict):
+        raise Refusal(400, "The request must be a JSON object.")
+    return asked
+
+
+def _session(sessions: Sessions, request: Request) -> Session | LogSession:
+    session = sessions.get(request.path_params["key"])
+    if session is None:
+        raise Refusal(410, "This run made room for newer ones: start it again.")
+    return session
+
+
+def _new_session(sessions: Sessions, asked: dict[str, Any]) -> dict[str, Any]:
+    session = Session(Scene.from_json(asked.get("world")), Settings.from_json(asked.get("settings", {})))
+    about = {"board": session.scene.board.to_json(), "discount": session.runners[0].env.mdp.discount}
+    return {"session": sessions.add(session), **about, "frame": session.frame()}
+
+
+def _new_log(sessions: Sessions, text: bytes) -> dict[str, Any]:
+    agent = Agent.from_pretrained()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoverageWarning)  # the page shows it
+        path = Path(folder) / "log.csv"
+        path.write_bytes(text)
+        try:
+            agent.fit(path)
+        except MdpfnError as error:
+            raise Refusal(400, str(error).replace(str(path), "log.csv")) from None
+    n_states = agent.evidence.n_states if hasattr(agent.evidence, "n_states") else 0
+    if not 1 <= n_states <= MOST_LOGGED_STATES:
+        raise Refusal(400, f"The page shows logs of at most {MOST_LOGGED_STATES} states that have names or numbers.")
+    session = LogSession(agent)
+    discount = agent.problem.options.discount
+    about = {"board": session.board.to_json(), "discount": discount, "frame": session.frame()}
+    return {"session": sessions.add(session), **about}
+
+
+def _advance(session: Session | LogSession, asked: dict[str, Any]) -> dict[str, Any]:
+    with session.lock:
+        if isinstance(session, Session):
+            if "risk" in asked:
+                Settings.from_json({"risk": asked["risk"]})
+                session.set_risk(asked["risk"])
+            session.advance(*(whole_number(key, asked.get(key, 0), low=0) for key in ("steps", "until_episode")))
+        return session.frame()
+
+
+def _explain(session: Session | LogSession, asked: dict[str, Any]) -> dict[str, Any]:
+    with session.lock:
+        return session.explain(asked.get("state", -1))
