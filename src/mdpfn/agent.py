@@ -29,6 +29,7 @@ from mdpfn.persistence import read_agent, write_agent
 from mdpfn.plan import Plan, check_level
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
 from mdpfn.result import Result
+from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.vectors import is_vector_space
 from mdpfn.vector_result import VectorResult
@@ -367,12 +368,13 @@ class Agent:
     @classmethod
     def load(cls, path: str | Path) -> Agent:
         """The agent that `save` wrote. It goes on where it was: same observations, same policy, same chances."""
-        model, settings, saved = read_agent(Path(path))
-        agent = cls(model, **settings)
-        if saved is not None and saved.holds_vectors:
-            agent._face(saved.vector_problem(agent.limits))
-        elif saved is not None:
-            saved.restore(agent._enter(saved.encoding(agent.limits), saved.statistics, saved.options, seed=None))
+        with only_whole_files(path):
+            model, settings, saved = read_agent(Path(path))
+            agent = cls(model, **settings)
+            if saved is not None and saved.holds_vectors:
+                agent._face(saved.vector_problem(agent.limits))
+            elif saved is not None:
+                saved.restore(agent._enter(saved.encoding(agent.limits), saved.statistics, saved.options, seed=None))
         return agent
 
     def _enter(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import reprlib
+from collections import Counter
 from numbers import Integral
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -86,7 +87,7 @@ def check_types(config: object) -> None:
     """Refuse a configuration (a dataclass) one of whose fields holds a value of another type than declared."""
     for field, hint in get_type_hints(type(config)).items():
         value = getattr(config, field)
-        if not _fits(value, hint):
+        if not is_of_type(value, hint):
             limit = f"it must be of type {inspect.formatannotation(hint)}"
             raise MdpfnError(field, reprlib.repr(value), limit, "correct the configuration")
 
@@ -98,18 +99,25 @@ def _array(field: str, values: ArrayLike, dtype: type | None = None) -> NDArray[
         raise MdpfnError(field, reprlib.repr(values), "it must be an array of numbers", "correct it") from None
 
 
-def _fits(value: object, hint: Any) -> bool:
+def is_of_type(value: object, hint: Any) -> bool:
+    """Whether a value is of a type, down to its parts; floats must be finite."""
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Literal:
         return value in parts
     if kind is UnionType:
-        return any(_fits(value, part) for part in parts)
+        return any(is_of_type(value, part) for part in parts)
     if kind is tuple and parts[-1] is Ellipsis:
-        return isinstance(value, tuple) and all(_fits(item, parts[0]) for item in value)
+        return isinstance(value, tuple) and all(is_of_type(item, parts[0]) for item in value)
     if kind is tuple:
-        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(is_of_type, value, parts))
+    if kind is list:
+        return isinstance(value, list) and all(is_of_type(item, parts[0]) for item in value)
+    if kind is Counter:
+        return isinstance(value, Counter) and is_of_type(dict(value), dict[parts[0], int])  # type: ignore[valid-type]
     if kind is dict:
-        return isinstance(value, dict) and all(_fits(k, parts[0]) and _fits(v, parts[1]) for k, v in value.items())
+        return isinstance(value, dict) and all(
+            is_of_type(k, parts[0]) and is_of_type(v, parts[1]) for k, v in value.items()
+        )
     if isinstance(value, bool):
         return hint is bool
     if hint is float:

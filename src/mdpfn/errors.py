@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+LONGEST_VALUE = 300  # characters of a value in a message
+
 
 class MdpfnError(ValueError):
     """Input the library cannot use: names the field, the value, the limit and the remedy."""
 
     def __init__(self, field: str, value: object, limit: str, remedy: str) -> None:
         self.field, self.value, self.limit, self.remedy = field, value, limit, remedy
-        super().__init__(f"{field} is {value}, but {limit}: {remedy}.")
+        text = value if isinstance(value, str) else shown(value)
+        super().__init__(f"{field} is {_shortened(text)}, but {_shortened(limit)}: {remedy}.")
 
     def __reduce__(self) -> tuple[type[MdpfnError], tuple[str, object, str, str]]:
         """Survive the trip back from a worker process."""
         return type(self), (self.field, self.value, self.limit, self.remedy)
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, whatever it is: there are numbers and objects that cannot be written out."""
+    try:
+        return _shortened(repr(value))
+    except Exception:
+        return f"of type {type(value).__name__}"
+
+
+def _shortened(text: str) -> str:
+    """So much of a text as fits into a sentence, in characters that every stream can print."""
+    text = text.encode(errors="backslashreplace").decode()
+    half = LONGEST_VALUE // 2
+    return text if len(text) <= LONGEST_VALUE else f"{text[:half]}…{text[-half:]}"

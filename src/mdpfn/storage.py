@@ -36,7 +36,9 @@ _number = itertools.count()
 def write_bundle(path: Path, arrays: Arrays, description: Mapping[str, Any]) -> None:
     """Write arrays and description to the file at `path`, all or nothing; a link is followed, not replaced."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    text = json.dumps({**description, "sha256": _sha256(save(dict(arrays)))}, ensure_ascii=False)
+    text = json.dumps(
+        {**description, "sha256": _sha256(save(dict(arrays)))}
+    )  # in ASCII: names may hold what UTF-8 cannot
     data = save(dict(arrays), metadata={DESCRIPTION: text, SEAL: _sha256(text.encode())})
     write_file(path, data)
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdpfn.errors import MdpfnError
+from mdpfn.evidence.smoothed import SmoothedEvidence
+from mdpfn.evidence.smoothed.evidence import LARGEST_NUMBER
 from mdpfn.evidence.smoothed.memory import Batch
 from mdpfn.evidence.smoothed.parts import part_from_arrays, part_to_arrays
 from mdpfn.online.lookahead import VectorPlan
@@ -16,6 +18,8 @@ from mdpfn.online.selection import Lived
 from mdpfn.online.vector_learner import Underway, VectorLearner
 
 Arrays = dict[str, NDArray[Any]]
+LONGEST = 2**53  # transitions: beyond, floats cannot count
+MOST_NEIGHBOURS = 1_000  # and steps to weigh them
 MEMORY, STARTS, COUNTS, SCALE = "memory.", "starts", "counts", "reward_scale"
 NEWEST, INCUMBENT, EPISODES, UNDER_WAY = "newest.", "incumbent.", "episodes.", "under_way."
 
@@ -44,6 +48,7 @@ def restore_learner(learner: VectorLearner, arrays: Mapping[str, NDArray[Any]]) 
     """Put a new learner where the saved one was."""
     evidence, selection = learner.evidence, learner.selection
     try:
+        _check_columns(arrays, evidence)
         evidence.extend(Batch(*(arrays[MEMORY + name] for name in Batch._fields)))
         for start in arrays[STARTS]:
             evidence.add_start(start)
@@ -57,9 +62,64 @@ def restore_learner(learner: VectorLearner, arrays: Mapping[str, NDArray[Any]]) 
             evidence.model, evidence.nodes = selection.newest.plan.model, selection.newest.plan.nodes
         columns = (arrays[UNDER_WAY + name] for name in ("start", "last", "sums"))
         learner.under_way = [Underway(s, t, *sums.tolist()) for s, t, sums in zip(*columns, strict=True)]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        for lived in (selection.newest, selection.incumbent):
+            if lived is not None:
+                _check_lived(lived, learner)
+    except MdpfnError:  # which is a ValueError, and says more
+        raise
+    except (ArithmeticError, KeyError, TypeError, ValueError, IndexError) as error:
         limit = f"its arrays must be those of transitions of vectors ({type(error).__name__}: {error})"
         raise MdpfnError("the agent", "not whole", limit, "use another copy") from None
+
+
+def _check_columns(arrays: Mapping[str, NDArray[Any]], evidence: SmoothedEvidence) -> None:
+    """Refuse arrays of other types or sizes than those of transitions, and numbers that are not finite."""
+    n, d = len(arrays[MEMORY + "x"]), evidence.n_dims
+    shapes = {
+        "x": (n, d),
+        "action": (n,),
+        "code": (n, evidence.codes.shape[1]),
+        "reward": (n,),
+        "y": (n, d),
+        "ended": (n,),
+    }
+    wanted = {MEMORY + name: (shape, {"action": "i", "ended": "b"}.get(name, "f")) for name, shape in shapes.items()}
+    for name, width in ((STARTS, d), (UNDER_WAY + "start", d), (UNDER_WAY + "last", d), (UNDER_WAY + "sums", 2)):
+        wanted[name] = ((len(arrays[name]), width), "f")
+    wanted |= {SCALE: ((), "f"), COUNTS: ((6,), "i")}
+    for name, (shape, kind) in wanted.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype.kind != kind or array.dtype.itemsize not in (1, 8):
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, not {shape}")
+        if kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
+            raise ValueError(f"{name} is not finite")
+    n_seen, n_tabled, challenged_at = arrays[COUNTS][:3].tolist()
+    if not (n <= n_seen < LONGEST and 0 <= n_tabled <= n_seen and 0 <= challenged_at <= n_seen):
+        raise ValueError("more is kept than was seen")
+    if not ((arrays[MEMORY + "action"] >= 0) & (arrays[MEMORY + "action"] < len(evidence.codes))).all():
+        raise ValueError("an action out of range")
+
+
+def _check_lived(lived: Lived, learner: VectorLearner) -> None:
+    """Refuse a plan that cannot be acted by: tried out where the agent was, it must give finite values."""
+    plan, smoother, evidence = lived.plan, lived.plan.model.smoother, learner.evidence
+    n_outputs, n_inputs = evidence.n_dims + 1, evidence.n_dims + evidence.codes.shape[1]
+    fits = plan.model.codes.shape == evidence.codes.shape and plan.model.discount == learner.config.discount
+    fits &= all(((smoother.active >= 0) & (smoother.active < n_outputs)).tolist())
+    fits &= smoother.theta.shape == (n_inputs + 3 * len(smoother.active),)
+    fits &= 1 <= plan.nodes.n_neighbours <= MOST_NEIGHBOURS and 0 <= plan.nodes.newton_steps <= MOST_NEIGHBOURS
+    fits &= len(lived.starts) == len(lived.ends) == len(lived.returns) == len(lived.tails)
+    fits &= 0 <= lived.n_data <= evidence.n_transitions and 0 <= smoother.n_fitted <= evidence.n_transitions
+    observed = [*evidence.memory.batch().x[-1:], *lived.starts, *lived.ends]
+    if not fits or not observed or not np.isfinite([*lived.returns, *lived.tails]).all():
+        raise ValueError("a plan of another problem")
+    with np.errstate(all="ignore"):
+        x = np.array(observed)
+        parts = [plan.state_value(x), plan.action_values(x[:1], learner.config), plan.nodes.slopes(plan.value)]
+        parts += [plan.action_values(x[:1], learner.config, curious=True)] if plan.is_lost else []
+        parts.append(plan.nodes.locate(x[:1])[1])
+    if not all(np.isfinite(part).all() for part in parts):
+        raise ValueError("values are finite")
 
 
 def _lived_to_arrays(lived: Lived, prefix: str, n_dims: int) -> Arrays:

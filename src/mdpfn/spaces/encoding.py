@@ -13,6 +13,8 @@ from gymnasium import spaces
 from mdpfn.errors import MdpfnError
 from mdpfn.spaces.codec import Codec, DiscreteCodec, LabelCodec, ProductCodec
 
+MOST_PIECES = 100_000  # of one value
+
 
 @dataclass(frozen=True, eq=False)
 class SpaceEncoding:
@@ -69,7 +71,7 @@ def _finite(space: Any, field: str) -> Codec | None:
             sizes = space.nvec.reshape(-1).tolist()
             parts = [DiscreteCodec(n, start, field) for n, start in zip(sizes, starts, strict=True)]
             return _array_codec(parts, space, field)
-        case spaces.MultiBinary():
+        case spaces.MultiBinary() if math.prod(space.shape) <= MOST_PIECES:
             return _array_codec([DiscreteCodec(2, 0, field)] * math.prod(space.shape), space, field)
         case spaces.Tuple():
             return _product([_finite(part, field) for part in space.spaces], range(len(space.spaces)), tuple, field)

@@ -10,6 +10,10 @@ from gymnasium import spaces
 
 from mdpfn.errors import MdpfnError
 
+COUNTED: dict[str, Any] = {
+    kind.__name__: kind for kind in (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Text)
+}
+
 
 def space_to_json(space: Any) -> Any:
     """A space that `codec_of` takes, as JSON; `space_from_json` makes it again."""
@@ -57,7 +61,7 @@ def space_from_json(description: Any) -> Any:
         shape, dtype = tuple(options["shape"]), np.dtype(options["dtype"])
         low, high = (np.array(options[side], dtype=dtype).reshape(shape) for side in ("low", "high"))
         return spaces.Box(low, high, dtype=dtype.type)
-    return getattr(spaces, kind)(**options)
+    return COUNTED[kind](**options)
 
 
 def labels_to_json(labels: Sequence[Any]) -> list[Any]:

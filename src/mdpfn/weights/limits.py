@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
-from mdpfn.weights.store import Model
+from mdpfn.weights.store import LARGEST_DEPTH, Model
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,14 @@ class Limits:
     actions: int = 1_000
     pairs: int = 1_000_000  # states × actions
     distinct_transitions: int = 200_000  # observed (s, a, s')
-    depth: int = 1_000  # propagation steps of a plan
+    depth: int = LARGEST_DEPTH  # propagation steps of a plan
     trained_states: tuple[int, int] | None = None  # None where the weights do not say
     trained_actions: tuple[int, int] | None = None
     trained_discount: tuple[float, float] | None = None
     reads_discount: bool = False  # whether it is an input of the network
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
     @classmethod
     def of(cls, model: Model) -> Limits:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from numpy.typing import NDArray
 
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.network.network import NetworkConfig, PolicyNetwork
 from mdpfn.storage import read_bundle, write_bundle
 
@@ -21,6 +21,7 @@ OLD_TENSORS = {"elsewhere.": "action_pooling.", "plans.": "plan_residual."}  # t
 DEFAULT_WEIGHTS = "mdpfn-1"
 SHIPPED = Path(__file__).parent
 SUFFIX = ".safetensors"
+LARGEST_DEPTH = 1_000  # propagation steps of a plan
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,15 @@ class Model:
     name: str
     network: PolicyNetwork
     card: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        training = _part(self.card, "training")
+        config = _part(training, "config")
+        for part in ("prior", "world"):
+            _part(config, part)
+        if self.network.config.depth > LARGEST_DEPTH:
+            limit = f"a plan takes at most {LARGEST_DEPTH} steps"
+            raise MdpfnError("depth", self.network.config.depth, limit, "use other weights")
 
     @property
     def exploration(self) -> Literal["softmax", "directed"]:
@@ -80,6 +90,14 @@ def build_model(name: str, arrays: Mapping[str, NDArray[Any]], card: dict[str, A
 def weights_hash(name_or_path: str | Path) -> str:
     """SHA-256 of the weights, for result files."""
     return str(read_bundle(_find(name_or_path))[1]["sha256"])
+
+
+def _part(card: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A part of a card that has parts of its own, empty where there is none."""
+    part = card.get(name) or {}
+    if not isinstance(part, dict):
+        raise MdpfnError("weights", f"with {shown(part)} for {name} on their card", "it must be an object", "mend it")
+    return part
 
 
 def _present_name(name: str) -> str:

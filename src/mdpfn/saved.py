@@ -1,0 +1,219 @@
+"""A problem as it was saved, checked before an agent faces it: files are crafted, damaged and of other versions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mdpfn.checks import check_types, is_of_type
+from mdpfn.errors import MdpfnError
+from mdpfn.evidence import Statistics
+from mdpfn.evidence.store import statistics_from_arrays
+from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.earning import Carried
+from mdpfn.online.history import History, UnderWay
+from mdpfn.online.in_context import InContextLearner
+from mdpfn.online.options import Options
+from mdpfn.online.problem import Problem
+from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.online.vector_store import restore_learner
+from mdpfn.spaces.codec import LabelCodec
+from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.spaces.json import labels_from_json, space_from_json
+from mdpfn.weights.limits import Limits
+
+STATISTICS, EXPLORER, POLICY, VECTORS = "statistics.", "explorer.", "acting_policy", "vectors."
+LONGEST = 2**53  # steps, episodes: beyond, floats cannot count
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@contextmanager
+def only_whole_files(path: object) -> Iterator[None]:
+    """Whatever goes wrong with what a file holds is one error that says so."""
+    try:
+        yield
+    except MdpfnError:
+        raise
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        limit = f"it must hold an agent as `save` writes it ({type(error).__name__})"
+        raise MdpfnError("the file", repr(str(path)), limit, "use another copy") from None
+
+
+@dataclass(frozen=True)
+class SavedProblem:
+    """A problem that an agent was in, as it was saved."""
+
+    saved: dict[str, Any]
+    arrays: Arrays
+
+    @property
+    def statistics(self) -> Statistics:
+        """What was observed."""
+        return statistics_from_arrays(named(STATISTICS, self.arrays))
+
+    @property
+    def options(self) -> Options:
+        """What the user said about the problem."""
+        given = self.saved["options"]
+        return Options(**{**given, "reward_range": given["reward_range"] and tuple(given["reward_range"])})
+
+    def encoding(self, limits: Limits) -> SpaceEncoding:
+        """What states and actions are called."""
+        return SpaceEncoding.of(
+            space_from_json(self.saved["observation_space"]),
+            space_from_json(self.saved["action_space"]),
+            largest=(limits.states, limits.actions),
+            states=self._labels("states"),
+            actions=self._labels("actions"),
+        )
+
+    def _labels(self, name: str) -> list[Any]:
+        """The names that appeared, in order."""
+        if not isinstance(self.saved[name], list):
+            raise TypeError("names are listed")
+        return labels_from_json(self.saved[name])
+
+    @property
+    def holds_vectors(self) -> bool:
+        """Whether observations were vectors."""
+        return any(name.startswith(VECTORS) for name in self.arrays)
+
+    def vector_problem(self, limits: Limits) -> VectorProblem:
+        """The problem with vectors for observations, where the saved one was."""
+        spaces = space_from_json(self.saved["observation_space"]), space_from_json(self.saved["action_space"])
+        problem = VectorProblem.fresh(*spaces, self.options, limits, seed=None)
+        restore_learner(problem.learner, named(VECTORS, self.arrays))
+        self._restore_run(problem)
+        return problem
+
+    def restore(self, problem: Problem[InContextLearner]) -> None:
+        """Put a problem where the saved one was."""
+        learner, sizes = problem.learner, (problem.learner.evidence.n_states, problem.learner.evidence.n_actions)
+        _check_sizes(problem.encoding, *sizes)
+        self._restore_run(problem)
+        carried = named(EXPLORER, self.arrays)
+        knows = carried.keys() == {field.name for field in fields(Carried)}  # otherwise another version wrote it
+        if learner.explorer is not None and knows:
+            learner.explorer.carried = _carried(carried, *sizes)
+        learner.has_plan = bool(self.saved.get("has_plan", POLICY in self.arrays))
+        if POLICY in self.arrays:
+            learner.acting_policy = _policy(self.arrays[POLICY], *sizes)
+        elif learner.explorer is None or learner.explorer.carried.exploring.shape[1] != sizes[1]:
+            learner.has_plan = False
+
+    def _restore_run(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
+        """What the saved problem had lived through."""
+        known, columns = self.saved["starts_known"], self.saved["columns"]
+        if not (is_of_type(known, bool) and is_of_type(columns, dict[str, str] | None)):
+            raise TypeError("starts_known is a truth value, and columns have names")
+        problem.learner.rng.bit_generator.state = self.saved["rng"]
+        problem.learner.clock = _clock(self.saved, problem.encoding.actions.n)
+        problem.starts_known, problem.columns = known, columns
+        n_states = 0 if isinstance(problem, VectorProblem) else problem.learner.evidence.n_states
+        problem.history = _history(self.saved["history"], problem.options.discount, n_states)
+
+
+def named(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _check_sizes(encoding: SpaceEncoding, n_states: int, n_actions: int) -> None:
+    """Refuse names that are not those of the statistics."""
+    states = encoding.states
+    grows = isinstance(states, LabelCodec) and states.growing
+    if encoding.actions.n != n_actions or (n_states < states.n if grows else n_states != states.n):
+        raise ValueError("the spaces are not those of the statistics")
+
+
+def _clock(saved: Mapping[str, Any], n_actions: int) -> Clock:
+    """Where in its life the agent was; format 1 kept it in the explorer."""
+    if "clock" in saved:
+        clock = Clock(**saved["clock"])
+    else:
+        explorer = saved.get("explorer") or {"episode": len(saved["history"]["returns"]), "news": 0}
+        step = sum(length for _, (_, length) in saved["history"]["under_way"])
+        clock = Clock(explorer["episode"], None, step, saved["steps_since_plan"], bool(explorer["news"]))
+    check_types(clock)
+    counts = clock.episode, clock.step, clock.steps_since_plan, clock.last_action
+    budget_fits = clock.budget is None or 1 <= clock.budget < LONGEST
+    if not all(0 <= count < LONGEST for count in counts) or not budget_fits or clock.last_action >= n_actions:
+        raise ValueError("a clock counts up from 0")
+    return clock
+
+
+def _history(saved: Mapping[str, Any], discount: float, n_states: int) -> History:
+    """How episodes went; format 1 did not know discounted returns."""
+    unknown = [np.nan] * len(saved["returns"])
+    under_way = {}
+    for environment, (total, *discounted, length) in saved["under_way"]:
+        under_way[environment] = UnderWay(total, sum(discounted), length)
+    history = History(
+        discount,
+        returns=saved["returns"],
+        discounted_returns=saved.get("discounted_returns", unknown),
+        lengths=saved["lengths"],
+        seconds=saved["seconds"],
+        start_states=Counter(dict(saved["start_states"])),
+        under_way=under_way,
+    )
+    known = [value for value in history.discounted_returns if value == value]
+    for part in (replace(history, discounted_returns=known), *under_way.values()):
+        check_types(part)
+    lengths = [*history.lengths, *(episode.length for episode in under_way.values())]
+    if not len(history.returns) == len(history.discounted_returns) == len(history.lengths):
+        raise ValueError("every episode has a return and a length")
+    if not all(0 <= n < LONGEST for n in (*lengths, history.seconds, *under_way)):
+        raise ValueError("lengths are no less than 0")
+    if not all(0 <= state < n_states and 0 < n < LONGEST for state, n in history.start_states.items()):
+        raise ValueError("episodes start in states")
+    return history
+
+
+def _carried(arrays: Arrays, n_states: int, n_actions: int) -> Carried:
+    """What the explorer's last plan left."""
+    carried = Carried(**{name: array.copy() for name, array in arrays.items()})
+    floats = carried.value, carried.extra, carried.loss, carried.scalars, carried.exploring
+    wanted = {
+        "value": (len(carried.extra),),
+        "extra": (min(len(carried.extra), n_states + 1),),
+        "loss": (n_actions if carried.loss.size else 0,),
+        "scalars": Carried().scalars.shape,
+        "known": (len(carried.known),),
+        "exploring": (len(carried.known) + 1, n_actions if carried.exploring.size else 0),
+    }
+    if any(array.dtype != np.float64 for array in floats) or carried.known.dtype != np.int64:
+        raise TypeError("values are floats, and states have numbers")
+    if any(getattr(carried, name).shape != shape for name, shape in wanted.items()):
+        raise ValueError("a plan has a value for every state and action")
+    finite = (carried.value, carried.extra, carried.loss, carried.scalars[:-1])
+    if not all((np.abs(array) <= 1e200).all() for array in finite) or np.isnan(carried.exploring).any():
+        raise ValueError("values are finite")
+    if np.isnan(carried.scalars).any() or (carried.exploring == np.inf).any():
+        raise ValueError("values are finite")
+    if ((carried.known < 0) | (carried.known > n_states)).any():
+        raise ValueError("states are in range")
+    return carried
+
+
+def _policy(policy: NDArray[Any], n_states: int, n_actions: int) -> NDArray[np.float64]:
+    """A policy that an agent acts by."""
+    whole = policy.dtype == np.float64 and policy.ndim == 2 and policy.shape[1] == n_actions
+    if not whole or len(policy) > n_states or not ((policy >= 0).all() and np.allclose(policy.sum(1), 1)):
+        raise ValueError("a policy is made of probabilities")
+    return policy.copy()
