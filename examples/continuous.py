@@ -25,7 +25,7 @@ def greedy_return(agent: Agent, env: gym.Env, episodes: int) -> float:
         observation, _ = env.reset(seed=1 if episode == 0 else None)
         ended = False
         while not ended:
-            observation, reward, terminated, truncated, _ = env.step(agent.predict(observation)[0])
+            observation, reward, terminated, truncated, _ = env.step(agent.predict(observation, on_unknown="best")[0])
             total, ended = total + float(reward), terminated or truncated
     return total / episodes
 

@@ -45,7 +45,7 @@ def win_rate(agent: Agent, games: int = 1_000) -> float:
     for _ in range(games):
         ended = False
         while not ended:
-            observation, reward, ended, _, _ = env.step(agent.predict(observation)[0])
+            observation, reward, ended, _, _ = env.step(agent.predict(observation, on_unknown="best")[0])
         wins += reward > 0
         observation, _ = env.reset()
     return wins / games
@@ -58,7 +58,7 @@ def main(games: int = 200, picture: Path | None = Path("sticks.png")) -> float:
     if picture is not None:
         result.plot(picture)
     for left in range(STICKS, 0, -1):
-        print(f"{left:2d} sticks: take {agent.predict(left)[0]}")
+        print(f"{left:2d} sticks: take {agent.predict(left, on_unknown='best')[0]}")
     rate = win_rate(agent)
     print(f"wins {rate:.0%} of its games after {games} games of practice")
     return rate

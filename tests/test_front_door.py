@@ -30,6 +30,8 @@ from mdpfn.weights import shipped_models
 from tests.interface import contents, tiny_agent
 from tests.planned import planned_model
 
+pytestmark = pytest.mark.filterwarnings("ignore::mdpfn.plan.UnknownStateWarning")  # is for users
+
 PROBLEMS = ("gridworld-3x3", "frozen-lake", "river-swim-6", "chain-5", "queue-service")
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
 Log = list[tuple[Any, ...]]

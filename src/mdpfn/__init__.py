@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from mdpfn.coverage import Coverage, CoverageWarning
     from mdpfn.evidence import Evidence, Novelty, PairTable, Statistics, Transition
     from mdpfn.evidence.smoothed import SmoothedEvidence
+    from mdpfn.explanation import ActionEvidence, Explanation
     from mdpfn.model.mdp import TabularMDP
     from mdpfn.online.history import History
     from mdpfn.online.options import Options
-    from mdpfn.plan import Plan
+    from mdpfn.plan import Plan, UnknownStateWarning
     from mdpfn.result import Result
     from mdpfn.spaces.discretize import Discretize
     from mdpfn.vector_result import VectorResult
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from mdpfn.weights.limits import Limits
 
 _HOME = {
+    "ActionEvidence": "mdpfn.explanation",
     "Agent": "mdpfn.agent",
     "Coverage": "mdpfn.coverage",
     "CoverageWarning": "mdpfn.coverage",
     "Discretize": "mdpfn.spaces.discretize",
     "Evidence": "mdpfn.evidence",
+    "Explanation": "mdpfn.explanation",
     "History": "mdpfn.online.history",
     "Limits": "mdpfn.weights.limits",
     "Model": "mdpfn.weights",
@@ -44,16 +47,19 @@ _HOME = {
     "Statistics": "mdpfn.evidence",
     "TabularMDP": "mdpfn.model.mdp",
     "Transition": "mdpfn.evidence",
+    "UnknownStateWarning": "mdpfn.plan",
     "VectorResult": "mdpfn.vector_result",
     "load_model": "mdpfn.weights",
 }
 
 __all__ = [
+    "ActionEvidence",
     "Agent",
     "Coverage",
     "CoverageWarning",
     "Discretize",
     "Evidence",
+    "Explanation",
     "History",
     "Limits",
     "MdpfnError",
@@ -67,6 +73,7 @@ __all__ = [
     "Statistics",
     "TabularMDP",
     "Transition",
+    "UnknownStateWarning",
     "VectorResult",
     "__version__",
     "load_model",

@@ -11,13 +11,14 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.checks import whole_number
+from mdpfn.checks import check_choice, whole_number
 from mdpfn.data.reader import DatasetReader
 from mdpfn.data.sources import open_source
 from mdpfn.data.vectors import VectorReader, holds_vectors
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence
+from mdpfn.explanation import Explanation
 from mdpfn.online.evaluation import evaluate
 from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
@@ -26,7 +27,7 @@ from mdpfn.online.problem import OnEpisode, Problem, agent_rng
 from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
 from mdpfn.online.worlds import made_env, spaces_of
 from mdpfn.persistence import read_agent, write_agent
-from mdpfn.plan import Plan, check_level
+from mdpfn.plan import OnUnknown, Plan, check_level
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
 from mdpfn.result import Result
 from mdpfn.saved import only_whole_files
@@ -57,9 +58,9 @@ class Agent:
         exploration: Exploration | None = None,
         acting_temperature: float = 0.3,
     ) -> None:
-        if exploration not in (None, *get_args(Exploration)):
-            limit = f"it must be one of {', '.join(get_args(Exploration))}"
-            raise MdpfnError("exploration", repr(exploration), limit, "leave it out for the one of the weights")
+        if exploration is not None:
+            remedy = "leave it out for the one of the weights"
+            check_choice("exploration", exploration, get_args(Exploration), remedy)
         if not isinstance(acting_temperature, int | float | np.number) or not 0 < acting_temperature < np.inf:
             limit = "it must be positive and finite"
             raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 0.3")
@@ -264,17 +265,27 @@ class Agent:
         deterministic: bool = True,
         *,
         action_mask: Any = None,
+        on_unknown: OnUnknown = "warn",
     ) -> tuple[Any, Any]:
         """(action, state) for one observation, or actions for a batch of them, as in Stable-Baselines3.
 
         The best action by everything observed so far, or with `deterministic=False` one drawn from the policy.
         `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
         `action_mask` says which actions exist, if not all that the agent knows do: one mask, or one per observation.
+        `on_unknown` says what to do in a state of which nothing is known: "warn", "raise", or answer by the prior
+        without a word ("best").
         """
+        check_choice("on_unknown", on_unknown, get_args(OnUnknown))
         problem = self.problem
         if isinstance(problem, VectorProblem):
             return problem.predict(observation, action_mask, deterministic=deterministic), state
-        return self.plan().predict(observation, action_mask, None if deterministic else problem.learner.rng), state
+        rng = None if deterministic else problem.learner.rng
+        return self.plan().predict(observation, action_mask, rng, on_unknown), state
+
+    def explain(self, observation: Any) -> Explanation:
+        """Why an action is recommended there: what was seen of every action, what it may be worth, what decides."""
+        state = self._tabular.encoding.find(observation)
+        return Explanation.of(self.plan(), self.result.coverage, state, observation)
 
     def plan(
         self,

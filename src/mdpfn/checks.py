@@ -26,6 +26,12 @@ def finite_floats(field: str, values: ArrayLike) -> Floats:
     return array
 
 
+def check_choice(field: str, value: Any, choices: tuple[str, ...], remedy: str = "choose one of them") -> None:
+    """Refuse a value that is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise MdpfnError(field, repr(value), f"it must be one of {', '.join(choices)}", remedy)
+
+
 def checked_ids(field: str, values: ArrayLike, n: int | None = None) -> Ints:
     """(k,) the values as ids, which are whole numbers from 0 to n − 1."""
     array = _array(field, values).reshape(-1)

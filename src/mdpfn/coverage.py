@@ -11,9 +11,8 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence import Statistics
-from mdpfn.plan import Plan
+from mdpfn.plan import THIN_VISITS, Plan
 
-THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
 SCARCE = 0.3  # share of the pairs of reached states; where fewer were tried, the budget was too small
 EXAMPLES = 5  # how many of many a summary names
 
@@ -38,16 +37,13 @@ class Coverage:
         """The coverage of these statistics."""
         z = statistics.table()
         n_visits = z.visits_table()
-        left = np.asarray(n_visits.any(axis=1))
-        reached = left.copy()
-        reached[z.successor] = True
         exists = np.ones(n_visits.shape, dtype=bool)
         exists.reshape(-1)[z.forbidden] = False
         return cls(
             n_visits,
             exists,
-            reached,
-            statistics.terminal_mask() & ~left,
+            z.reached_mask(),
+            z.terminal_mask(),
             start_states,
             plan,
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.checks import checked_action_mask
+from mdpfn.data.pandas_frame import pandas_frame
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
@@ -21,6 +23,15 @@ from mdpfn.spaces.encoding import SpaceEncoding
 
 TAKE_OVER_VISITS = 3.0  # per pair of known states: there, data and network say equally much about Q*
 PLAUSIBLE = 1.0  # logits below the best one, and an action may still be chosen for its quantiles
+THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
+
+Support: TypeAlias = Literal["data", "data and prior", "prior"]
+OnUnknown: TypeAlias = Literal["warn", "raise", "best"]
+"""What `predict` does about a state of which nothing is known."""
+
+
+class UnknownStateWarning(UserWarning):
+    """An action was asked for in a state of which nothing is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,30 +70,52 @@ class Plan:
 
         A state that never appeared is like any other of which nothing is known.
         """
-        row = state
-        if state >= len(self.greedy):
-            alike = [] if self.unknown is None else np.flatnonzero(self.unknown).tolist()
-            row = alike[0] if alike else 0
+        row = self.row(state)
         logits = self.policy_logits[row] if mask is None else np.where(mask, self.policy_logits[row], -np.inf)
         if rng is not None:
             return int(rng.choice(len(logits), p=softmax(logits[None])[0]))
         best = int(self.greedy[row])
         return best if mask is None or mask[best] else int(logits.argmax())
 
-    def predict(self, observation: Any, action_mask: Any = None, rng: np.random.Generator | None = None) -> Any:
+    def row(self, state: int) -> int:
+        """The row of a state; a state that never appeared is like any other of which nothing is known."""
+        if state < len(self.policy_logits):
+            return state
+        alike = [] if self.unknown is None else np.flatnonzero(self.unknown).tolist()
+        return alike[0] if alike else 0
+
+    def predict(
+        self,
+        observation: Any,
+        action_mask: Any = None,
+        rng: np.random.Generator | None = None,
+        on_unknown: OnUnknown = "warn",
+    ) -> Any:
         """The action for one observation, or the actions for a batch of them, as the environment calls them."""
         assert self.encoding is not None
         states, actions = self.encoding.states, self.encoding.actions
 
         def action_of(one: Any, given: Any) -> Any:
             mask = None if given is None else np.array(checked_action_mask(given, actions.n))
-            return actions.decode(self.action(states.find(one), mask, rng))
+            state = states.find(one)
+            if on_unknown != "best" and not self.is_known(state):
+                say_unknown(one, on_unknown)
+            return actions.decode(self.action(state, mask, rng))
 
         if not states.is_batch(observation):
             return action_of(observation, action_mask)
         single = states.unbatch(observation)
         masks = [action_mask] * len(single) if np.ndim(action_mask) < 2 else list(action_mask)
         return actions.batch(list(map(action_of, single, masks)))
+
+    def is_known(self, state: int) -> bool:
+        """Whether anything is known of the state with this id."""
+        return state < len(self.policy_logits) and (self._seen is None or bool(self._seen[state]))
+
+    @cached_property
+    def _seen(self) -> Bools | None:
+        """(S,) states that were left or reached at least once."""
+        return None if self.planned_from is None else self.planned_from[0].reached_mask()
 
     @cached_property
     def q_quantiles(self) -> Floats | None:
@@ -110,11 +143,38 @@ class Plan:
         q: Floats = (1 - share) * quantiles[..., below] + share * quantiles[..., above]
         return q
 
+    def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """(S, A), (S, A) between which Q*(s, a) lies with this probability."""
+        low = round((1 - level) / 2, 12)
+        return self.q_at(low), self.q_at(1 - low)
+
     @cached_property
     def exploration(self) -> Floats:
         """(S, A) a policy to gather more data by, if `act` and `observe` cannot be used: it leads to the unseen."""
         assert self.planned_from is not None
         return held_policy(*self.planned_from)
+
+    def to_frame(self) -> Any:
+        """A pandas frame with a row per state and action: policy, visits, quantiles of Q* and what carries them."""
+        assert self.planned_from is not None
+        table = self.planned_from[0]
+        n_visits, decides = table.visits_table(), ~table.terminal_mask()
+        exists = decides[:, None] & np.isfinite(self.policy_logits)
+        state, action = np.nonzero(exists)
+        visits = n_visits[state, action]
+        columns: dict[str, Any] = {
+            "state": [self.states[i] for i in state],
+            "action": [self.actions[j] for j in action],
+            "recommended": self.greedy[state] == action,
+            "probability": self.policy[state, action],
+            "n_visits": visits,
+            "support": [support_of(n) for n in visits],
+        }
+        quantiles = self.q_quantiles
+        for i, level in enumerate(self.quantile_levels if quantiles is not None else ()):
+            assert quantiles is not None
+            columns[f"q_{level:g}"] = quantiles[state, action, i]
+        return pandas_frame(columns)
 
     @cached_property
     def states(self) -> list[Any]:
@@ -125,6 +185,22 @@ class Plan:
     def actions(self) -> list[Any]:
         """The actions, as the environment or the data calls them."""
         return _names(self.encoding.actions if self.encoding else None, self.policy_logits.shape[1])
+
+
+def say_unknown(observation: Any, how: OnUnknown) -> None:
+    """Warn of a state of which nothing is known, or refuse it."""
+    limit, remedy = "nothing is known of this state", 'observe it first, or say on_unknown="best" to go by the prior'
+    error = MdpfnError("observation", repr(observation), limit, remedy)
+    if how == "raise":
+        raise error
+    warnings.warn(str(error), UnknownStateWarning, stacklevel=5)
+
+
+def support_of(n_visits: float) -> Support:
+    """What carries the estimate of a pair with so many visits."""
+    if n_visits >= THIN_VISITS:
+        return "data"
+    return "data and prior" if n_visits else "prior"
 
 
 def check_level(level: float, levels: tuple[float, ...]) -> None:

@@ -20,7 +20,7 @@ from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.posterior import value_draws
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
-from mdpfn.plan import Plan
+from mdpfn.plan import Plan, support_of
 from mdpfn.planners.policies import one_hot
 from mdpfn.storage import cannot_write
 
@@ -84,6 +84,12 @@ class Result:
     @property
     def _greedy_policy(self) -> Floats:
         return one_hot(self.plan.greedy, self.plan.policy_logits.shape[1])
+
+    @property
+    def support(self) -> list[str]:
+        """(S,) what carries the recommendation of each state: data, prior, or both."""
+        chosen = self.coverage.n_visits[np.arange(len(self.coverage.n_visits)), self.plan.greedy]
+        return [support_of(n) for n in chosen]
 
     @property
     def steps(self) -> int:
@@ -163,7 +169,12 @@ class Result:
             "states": [str(state) for state in self.plan.states],
             "actions": [str(action) for action in self.plan.actions],
             "policy": self.policy.tolist(),
-            "greedy": self.plan.greedy.tolist(),
+            "greedy": [
+                None if end else int(a) for a, end in zip(self.plan.greedy, self.coverage.terminal, strict=True)
+            ],
+            "q_quantiles": None if self.plan.q_quantiles is None else _finite(self.plan.q_quantiles),
+            "quantile_levels": list(self.plan.quantile_levels),
+            "support": self.support,
             "value": self.value.tolist(),
             "n_visits": self.coverage.n_visits.tolist(),
         }
@@ -173,16 +184,28 @@ class Result:
         write_json(Path(path), self.to_dict())
 
     def save_policy(self, path: str | Path) -> None:
-        """Write a CSV with a row per state: its name, the best action, its value, and for every action its
-        probability and visits."""
+        """Write a CSV with a row per state.
+
+        Its name, the recommended action, its value, where Q* of the action lies with 90 % probability, what carries
+        these numbers, and for every action its probability and visits. Nothing is recommended in terminal states.
+        """
         actions = [str(action) for action in self.plan.actions]
-        header = ["state", "action", "value", *(f"p({a})" for a in actions), *(f"n({a})" for a in actions)]
+        header = ["state", "action", "value", "q_low", "q_high", "support"]
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(header)
+        writer.writerow([*header, *(f"p({a})" for a in actions), *(f"n({a})" for a in actions)])
         for i, state in enumerate(self.plan.states):
             numbers = [*self.policy[i].round(6).tolist(), *self.coverage.n_visits[i].astype(int).tolist()]
-            writer.writerow([state, actions[self.plan.greedy[i]], round(float(self.value[i]), 6), *numbers])
+            value, best = round(float(self.value[i]), 6), int(self.plan.greedy[i])
+            chosen: list[Any] = ["", value, "", "", ""]
+            if not self.coverage.terminal[i]:
+                interval = (
+                    (round(float(q[i, best]), 6) for q in self.plan.interval())
+                    if self.plan.quantile_levels
+                    else ("", "")
+                )
+                chosen = [actions[best], value, *interval, self.support[i]]
+            writer.writerow([state, *chosen, *numbers])
         write_text(Path(path), text.getvalue())
 
     def plot(self, path: str | Path) -> None:
@@ -191,6 +214,14 @@ class Result:
             limit = "a learning curve needs at least one finished episode"
             raise MdpfnError("the number of episodes", 0, limit, "solve an environment first")
         plot_returns({self.weights: self.returns}, Path(path))
+
+
+def _finite(values: Floats) -> list[Any]:
+    """Nested lists for JSON, with None for what is not finite."""
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None
+    nested: list[Any] = plain.tolist()
+    return nested
 
 
 def moving_average(returns: Floats, window: int = SMOOTHING) -> Floats:

@@ -22,7 +22,7 @@ class PSRL(ModelBasedLearner):
         """(S,) the greedy actions of one sampled MDP."""
         z = self.evidence.table()
         n_states, n_actions = self.evidence.n_states, self.evidence.n_actions
-        ended = self.evidence.terminal_mask() & ~z.visits_table().any(axis=1)
+        ended = z.terminal_mask()
         bound = np.where(np.repeat(ended, n_actions), 0.0, np.inf)
         q = value_iteration(
             self._sample_transition(z),

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from mdpfn.arrays import (
+    Bools,
     Floats,
     ForbiddenInts,
     Ints,
@@ -93,6 +94,19 @@ class PairTable:
         n_visits = np.zeros(int(self.n_states[0] * self.n_actions[0]))
         n_visits[self.pair] = self.n_visits
         return n_visits.reshape(int(self.n_states[0]), -1)
+
+    def reached_mask(self) -> Bools:
+        """(S,) states of a batch of one that were left or reached."""
+        reached = np.zeros(int(self.n_states[0]), dtype=bool)
+        reached[self.state] = reached[self.successor] = True
+        return reached
+
+    def terminal_mask(self) -> Bools:
+        """(S,) states of a batch of one in which episodes terminated, and that were never left."""
+        terminal = np.zeros(int(self.n_states[0]), dtype=bool)
+        terminal[self.successor[self.n_terminated > 0]] = True
+        terminal[self.state] = False
+        return terminal
 
     def dense_z(self, mdp: int = 0) -> Floats:
         """(|S||A|, |S| + 2) Z of one MDP: log(1 + N), normalized r̂ and the row P̂ of each pair (A.3).

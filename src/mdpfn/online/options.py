@@ -9,6 +9,7 @@ from typing import Any, TypedDict, get_args
 
 import numpy as np
 
+from mdpfn.checks import check_choice
 from mdpfn.errors import MdpfnError
 from mdpfn.exploration.earning import Objective
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, ProblemInfo, RewardRange
@@ -48,9 +49,7 @@ class Options:
         if self.risk is not None and not (isinstance(self.risk, Real) and 0 < self.risk < 1):
             limit = "it must be a level in (0, 1), low to avoid risk"
             raise MdpfnError("risk", repr(self.risk), limit, "leave it out for the policy of the network")
-        if self.objective not in get_args(Objective):
-            limit = f"it must be one of {', '.join(get_args(Objective))}"
-            raise MdpfnError("objective", repr(self.objective), limit, "leave it out to earn while learning")
+        check_choice("objective", self.objective, get_args(Objective), "leave it out to earn while learning")
         if not isinstance(self.explore, bool | np.bool_):
             raise MdpfnError("explore", repr(self.explore), "it must be True or False", "use False to exploit only")
         plain = {

@@ -1,0 +1,18 @@
+"""What was found out, as a pandas frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mdpfn.errors import MdpfnError
+
+
+def pandas_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """A pandas frame with these columns."""
+    try:
+        import pandas
+    except ImportError:
+        limit = "a frame needs pandas, which is not installed"
+        raise MdpfnError("to_frame", "called", limit, "pip install 'mdpfn[frames]'") from None
+    return pandas.DataFrame(dict(columns))
