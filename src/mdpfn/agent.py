@@ -29,6 +29,7 @@ from mdpfn.online.worlds import made_env, spaces_of
 from mdpfn.persistence import read_agent, write_agent
 from mdpfn.plan import OnUnknown, Plan, check_level
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
+from mdpfn.report import write_report
 from mdpfn.result import Result
 from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
@@ -286,6 +287,10 @@ class Agent:
         """Why an action is recommended there: what was seen of every action, what it may be worth, what decides."""
         state = self._tabular.encoding.find(observation)
         return Explanation.of(self.plan(), self.result.coverage, state, observation)
+
+    def report(self, path: str | Path, *, title: str = "What the data says to do") -> None:
+        """Write a self-contained HTML page: policy, values, where data is thin, what was read."""
+        write_report(Result.of(self._tabular, self.plan(), self._evaluation, self.model.name), path, title)
 
     def plan(
         self,

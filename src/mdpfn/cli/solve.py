@@ -90,6 +90,7 @@ def solve(
 def fit(
     data: Annotated[Positional[Path], arg(metavar="DATA")],
     out: Path = Path("policy.csv"),
+    report: Path | None = None,
     columns: tuple[str, ...] = (),
     discount: float = 0.95,
     risk: float | None = None,
@@ -100,6 +101,7 @@ def fit(
     Args:
         data: A .csv, .csv.gz, .tsv or .parquet file with a row per transition.
         out: Where the policy goes, a row per state.
+        report: Where a page goes that shows all of it, such as report.html.
         columns: Which column is which where names do not tell, such as state=place reward=profit.
         discount: How much a reward is worth one step later.
         risk: Choose by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
@@ -115,4 +117,6 @@ def fit(
     agent.fit(data, columns=dict(item.split("=") for item in columns), discount=discount, risk=risk)
     print(agent.result)
     agent.result.save_policy(out)
-    print(f"written: {out}")
+    if report is not None:
+        agent.report(report, title=data.name)
+    print(f"written: {out}" + ("" if report is None else f", {report}"))
