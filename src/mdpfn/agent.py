@@ -19,6 +19,7 @@ from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.explanation import Explanation
+from mdpfn.export import policy_to_json
 from mdpfn.online.evaluation import evaluate
 from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
@@ -30,7 +31,7 @@ from mdpfn.persistence import read_agent, write_agent
 from mdpfn.plan import OnUnknown, Plan, check_level
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
 from mdpfn.report import write_report
-from mdpfn.result import Result
+from mdpfn.result import Result, write_json
 from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.vectors import is_vector_space
@@ -380,6 +381,13 @@ class Agent:
             "acting_temperature": self.acting_temperature,
         }
         write_agent(Path(path), self.model, settings, self._problem, copy_weights=copy_weights)
+
+    def export(self, path: str | Path) -> None:
+        """Write the policy of `predict` as JSON: states or nodes, actions, probabilities, values, intervals, masks.
+
+        Two readers of thirty lines, in Python and in JavaScript, are in `examples/`.
+        """
+        write_json(Path(path), policy_to_json(self.problem, self.result, str(self.model.card.get("sha256", ""))))
 
     @classmethod
     def load(cls, path: str | Path) -> Agent:

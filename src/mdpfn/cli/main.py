@@ -137,13 +137,14 @@ def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
 def main() -> None:
     """Entry point: exit code 2 and one sentence for a user's mistake."""
     from mdpfn.cli.measure import leaderboard, reproduce, study
-    from mdpfn.cli.play import play
+    from mdpfn.cli.serve import play, serve
     from mdpfn.cli.solve import fit, solve
 
     commands: dict[str, Callable[..., None]] = {
         "solve": solve,
         "fit": fit,
         "play": play,
+        "serve": serve,
         "train": train,
         "reproduce": _then_draw(reproduce),
         "leaderboard": _then_draw(leaderboard),

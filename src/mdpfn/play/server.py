@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import tempfile
 import warnings
@@ -14,10 +13,8 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from mdpfn.agent import Agent
@@ -26,6 +23,7 @@ from mdpfn.coverage import CoverageWarning
 from mdpfn.errors import MdpfnError
 from mdpfn.play.catalog import catalogue
 from mdpfn.play.session import LogSession, Scene, Session, Sessions, Settings
+from mdpfn.serve.local import Handler, Refusal, answering, body_of, json_of, local_app
 
 LARGEST_REQUEST = 2**16  # bytes
 LARGEST_LOG = 2**22
@@ -39,13 +37,6 @@ HEADERS = {
 }
 
 
-class Refusal(Exception):
-    """A request that gets an error: a status and a sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        self.status, self.sentence = status, sentence
-
-
 def play_app(token: str) -> Starlette:
     """The application; all of it is behind the token."""
     sessions = Sessions()
@@ -57,32 +48,27 @@ def play_app(token: str) -> Starlette:
         return await run_in_threadpool(catalogue)
 
     async def create(request: Request) -> Any:
-        asked = await _json(request)
+        asked = await json_of(request, LARGEST_REQUEST)
         return await run_in_threadpool(_new_session, sessions, asked)
 
     async def read_log(request: Request) -> Any:
-        text = await _body(request, LARGEST_LOG)
+        text = await body_of(request, LARGEST_LOG)
         return await run_in_threadpool(_new_log, sessions, text)
 
     async def advance(request: Request) -> Any:
-        asked, session = await _json(request), _session(sessions, request)
+        asked, session = await json_of(request, LARGEST_REQUEST), _session(sessions, request)
         return await run_in_threadpool(_advance, session, asked)
 
     async def explain(request: Request) -> Any:
-        asked, session = await _json(request), _session(sessions, request)
+        asked, session = await json_of(request, LARGEST_REQUEST), _session(sessions, request)
         return await run_in_threadpool(_explain, session, asked)
 
-    def behind_token(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+    def behind_token(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        answer = answering(handler, HEADERS)
+
         async def checked(request: Request) -> Response:
-            if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
-                return await _no_token(request)
-            try:
-                content = await answer(request)
-            except MdpfnError as error:
-                return JSONResponse({"error": str(error)}, 400, headers=HEADERS)
-            except Refusal as refusal:
-                return JSONResponse({"error": refusal.sentence}, refusal.status, headers=HEADERS)
-            return content if isinstance(content, Response) else JSONResponse(content, headers=HEADERS)
+            knows = secrets.compare_digest(request.path_params["token"].encode(), token.encode())
+            return await (answer if knows else _no_token)(request)
 
         return checked
 
@@ -98,35 +84,13 @@ def play_app(token: str) -> Starlette:
         Route("/{token}/sessions/{key}/advance", behind_token(advance), methods=["POST"]),
         Route("/{token}/sessions/{key}/explain", behind_token(explain), methods=["POST"]),
     ]
-    local = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-    return Starlette(routes=routes, middleware=[local])
+    return local_app(routes)
 
 
 @lru_cache(maxsize=1)
 def page_text() -> str:
     """The page: one file with its script and style."""
     return (files("mdpfn.play") / "page.html").read_text(encoding="utf-8")
-
-
-async def _body(request: Request, largest: int) -> bytes:
-    """The body of a request, refused as soon as it is too large."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > largest:
-            raise Refusal(413, f"The request is larger than {largest} bytes: send less.")
-    return body
-
-
-async def _json(request: Request) -> dict[str, Any]:
-    body = await _body(request, LARGEST_REQUEST)
-    try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refusal(400, "The request is no JSON: correct it.") from None
-    if not isinstance(asked, dict):
-        raise Refusal(400, "The request must be a JSON object.")
-    return asked
 
 
 def _session(sessions: Sessions, request: Request) -> Session | LogSession:

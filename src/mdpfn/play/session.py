@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from mdpfn.agent import Agent
 from mdpfn.baselines import BASELINES
 from mdpfn.bench.environments import ENVIRONMENTS
@@ -28,7 +26,6 @@ LARGEST_BUDGET = 500  # episodes
 MOST_STEPS = 20_000  # in one request …
 LONGEST_SLICE = 0.25  # … and seconds of work, so that the page stays alive
 MOST_SESSIONS = 12
-INTERVAL = (0.1, 0.5, 0.9)  # quantiles of Q* that are shown
 
 
 @dataclass(frozen=True)
@@ -209,15 +206,19 @@ class Sessions:
 
 
 def explain(agent: Agent, board: Board, state: int) -> dict[str, Any]:
-    """Of every action in a state how often it was tried, how likely it is chosen, and where Q* may lie."""
+    """What the agent knows of a state: of every action how often it was tried, and where Q* may lie."""
     _check_number("state", state, 0, len(board.cells) - 1, whole=True)
-    plan, visits = agent.plan(), agent.statistics.table().visits_table()
-    q = None if plan.q_quantiles is None else np.stack([plan.q_at(level)[state] for level in INTERVAL], axis=-1)
-    actions = []
-    for i, name in enumerate(board.actions):
-        interval = None if q is None or not np.isfinite(q[i]).all() else np.sort(q[i]).round(4).tolist()
-        row = {"name": name, "visits": int(visits[state, i]), "probability": round(float(plan.policy[state, i]), 4)}
-        actions.append(row | {"q": interval})
+    plan = agent.plan()
+    known = agent.explain(plan.states[state])
+    actions = [
+        {
+            "name": name,
+            "visits": int(action.n_visits),
+            "probability": round(action.probability, 4),
+            "q": [round(action.q_low, 4), round(action.q_high, 4)] if math.isfinite(action.q_median) else None,
+        }
+        for name, action in zip(board.actions, known.actions, strict=False)
+    ]
     return {"state": state, "label": board.labels[state], "best": int(plan.greedy[state]), "actions": actions}
 
 

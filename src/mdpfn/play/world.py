@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from mdpfn.bench.environments.grid import DOWN, LEFT, MOVES, RIGHT, UP, slippery
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.errors import MdpfnError
 from mdpfn.model.mdp import TabularMDP
+from mdpfn.storage import read_regular_file
 
 FORMAT, VERSION = "mdpfn-world", 1
 WALL, FLOOR, START, GOAL, PIT, ICE = "#.SGX~"
@@ -166,3 +170,17 @@ def _number(field_name: str, value: object) -> float:
     if abs(value) > LARGEST_REWARD:
         raise MdpfnError(field_name, value, f"it must lie in −{LARGEST_REWARD:g} … {LARGEST_REWARD:g}", "rescale it")
     return float(value)
+
+
+def shared_fragment(world: str) -> str:
+    """The end of an address that opens a world: from a shared link, or a file that the page saved."""
+    if "#" in world:
+        return "#" + world.partition("#")[2]
+    try:
+        content = json.loads(read_regular_file(Path(world)))
+    except MdpfnError:  # which is a ValueError, and says more
+        raise
+    except (ValueError, RecursionError):
+        raise MdpfnError("world", repr(world), "it holds no JSON", "give a file that the page saved") from None
+    text = json.dumps({"world": World.from_json(content).to_json()}, separators=(",", ":"))
+    return "#" + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")

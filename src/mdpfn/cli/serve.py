@@ -1,0 +1,77 @@
+"""What `mdpfn play` and `mdpfn serve` do: servers on this machine, until they are stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from mdpfn.errors import MdpfnError
+
+
+def play(port: int = 0, world: str = "", browser: bool = True) -> None:
+    """Open a page on which worlds are drawn, learned and raced in. Only this machine can reach it.
+
+    Args:
+        port: Where to listen; 0 takes any that is free.
+        world: A world to begin with: a JSON file that the page saved, or a link that it copied.
+        browser: Open the page in a browser.
+    """
+    import secrets
+    import threading
+    import webbrowser
+
+    local, server = needing_extra("play", "mdpfn.serve.local"), needing_extra("play", "mdpfn.play.server")
+    from mdpfn.play.world import shared_fragment
+
+    fragment = shared_fragment(world) if world else ""
+    token, listener = secrets.token_urlsafe(16), local.listen(port)
+    address = f"{local.address_of(listener)}{token}/{fragment}"
+    print(f"playing at {address}\nCtrl-C ends it.", flush=True)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    local.run_until_stopped(server.play_app(token), listener)
+
+
+def serve(
+    agent: Annotated[Positional[Path], arg(metavar="AGENT")],
+    port: int = 0,
+    learn: bool = True,
+    rate: float = 2000.0,
+    largest_request: int = 2**16,
+) -> None:
+    """Answer POST /predict, /observe and /explain for a saved agent. Only this machine can reach it.
+
+    What it observes is saved to the file of the agent within a second, and when it is stopped.
+
+    Args:
+        agent: A file that `agent.save` or `mdpfn solve --save` wrote.
+        port: Where to listen; 0 takes any that is free.
+        learn: Learn from /observe; without it the file is never written.
+        rate: Requests that are answered in a second; more get status 429.
+        largest_request: Bytes of a request; more get status 413.
+    """
+    local, app = needing_extra("serve", "mdpfn.serve.local"), needing_extra("serve", "mdpfn.serve.app")
+    from mdpfn.agent import Agent
+    from mdpfn.checks import whole_number
+
+    if not 0 < rate < float("inf"):
+        raise MdpfnError("rate", rate, "it must be positive and finite", "give requests per second, such as 2000")
+    whole_number("largest_request", largest_request, low=2)
+    loaded = Agent.load(agent)
+    served = app.serve_app(loaded, agent if learn else None, per_second=rate, largest_request=largest_request)
+    listener = local.listen(port)
+    print(f"serving at {local.address_of(listener)}\nCtrl-C ends it.", flush=True)
+    local.run_until_stopped(served, listener)
+
+
+def needing_extra(extra: str, module: str) -> Any:
+    """A module of this package that needs an extra; without it, a sentence that says how to install it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        limit = f"{error.name} is not installed"
+        raise MdpfnError(f"mdpfn {extra}", "not available", limit, f"pip install 'mdpfn[{extra}]'") from None

@@ -1,0 +1,100 @@
+"""A policy as JSON: all that acting by it needs, for any language, and what it rests on.
+
+`examples/policy_reader.py` and `examples/policy_reader.js` read it in some thirty lines each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from mdpfn.online.in_context import InContextLearner
+from mdpfn.online.problem import Problem
+from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.result import Result
+from mdpfn.version import __version__
+
+FORMAT, VERSION = "mdpfn-policy", 1
+LEVELS = (0.1, 0.5, 0.9)  # of the quantiles of Q* that are given
+NEIGHBOURS = 8  # nodes whose values are averaged, the nearer ones counting more
+NODES_AT_ONCE = 64
+DIGITS = 6
+
+
+def policy_to_json(problem: Problem[InContextLearner] | VectorProblem, result: Result, sha256: str) -> dict[str, Any]:
+    """The policy that `predict` follows now; on vectors, its values at the nodes, to be averaged between them."""
+    content = {"format": FORMAT, "version": VERSION}
+    content |= _nodes(problem) if isinstance(problem, VectorProblem) else _table(problem, result)
+    content["provenance"] = {
+        "mdpfn": __version__,
+        "weights": result.weights,
+        "sha256": sha256,
+        "options": asdict(problem.options),
+        "transitions": result.n_transitions,
+        "episodes": len(result.returns),
+    }
+    return content
+
+
+def _table(problem: Problem[InContextLearner], result: Result) -> dict[str, Any]:
+    """A row per state, a column per action."""
+    plan, coverage = result.plan, result.coverage
+    n = len(plan.states)
+    quantiles = None
+    if plan.q_quantiles is not None:
+        quantiles = np.stack([plan.q_at(level) for level in LEVELS], axis=-1)[:n]
+    return {
+        "kind": "table",
+        "states": [plain(state) for state in plan.states],
+        "actions": [plain(action) for action in plan.actions],
+        "greedy": plan.greedy[:n].tolist(),
+        "elsewhere": plan.action(len(plan.greedy)),
+        "policy": numbers(plan.policy[:n]),
+        "values": numbers(result.value[:n]),
+        "q_levels": list(LEVELS) if quantiles is not None else [],
+        "q": None if quantiles is None else numbers(quantiles),
+        "visits": coverage.n_visits[:n].astype(int).tolist(),
+        "masks": coverage.exists[:n].tolist(),
+    }
+
+
+def _nodes(problem: VectorProblem) -> dict[str, Any]:
+    """Values of actions at nodes, and the units in which their distance counts."""
+    learner, actions = problem.learner, problem.encoding.actions
+    plan = learner.plan()
+    states = np.zeros((0, problem.encoding.states.n_dims)) if plan is None else plan.nodes.states
+    pieces = np.split(states, range(NODES_AT_ONCE, len(states), NODES_AT_ONCE))
+    q = np.concatenate([learner.action_values(piece) for piece in pieces])
+    return {
+        "kind": "nodes",
+        "neighbours": NEIGHBOURS,
+        "scale": [1.0] * states.shape[1] if plan is None else numbers(plan.nodes.scale),
+        "states": numbers(states),
+        "actions": [plain(actions.decode(number)) for number in range(actions.n)],
+        "values": numbers(q.max(axis=1, initial=-np.inf)),
+        "q": numbers(q),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A state or an action as JSON: NumPy's numbers become Python's own, arrays and tuples become lists."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, tuple | list | np.ndarray):
+        return [plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def numbers(values: Any) -> Any:
+    """An array as nested lists, rounded; null where there is no number, as of actions that do not exist."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim:
+        return [numbers(part) for part in array] if array.ndim > 1 or not np.isfinite(array).all() else _rounded(array)
+    return float(array) if np.isfinite(array) else None
+
+
+def _rounded(array: Any) -> list[float]:
+    """Six digits of each that count."""
+    return [float(f"{value:.{DIGITS}g}") for value in array.tolist()]

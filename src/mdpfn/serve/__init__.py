@@ -1,0 +1,1 @@
+"""`mdpfn serve`: an agent that answers requests on this machine, learns from them and forgets nothing."""

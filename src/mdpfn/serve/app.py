@@ -1,0 +1,166 @@
+"""An agent behind POST /predict, /observe and /explain; what it learns is on disk within a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.routing import Route
+
+from mdpfn.agent import Agent
+from mdpfn.errors import MdpfnError
+from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.serve.local import Handler, Refusal, answering, json_of, local_app
+from mdpfn.serve.rate import RateLimit
+from mdpfn.serve.values import to_json, value_of
+from mdpfn.version import __version__
+
+SAVE_EVERY = 0.25  # seconds, if anything was observed: a kill loses no more than a second
+MOST_OBSERVATIONS = 1024  # in one request
+OBSERVED = ("observation", "action", "reward", "next_observation")
+
+
+class ServedAgent:
+    """An agent that one request at a time talks to, and the file that it is kept in."""
+
+    def __init__(self, agent: Agent, path: Path | None) -> None:
+        self.agent, self.path = agent, path
+        self.encoding = agent.problem.encoding  # refuses an agent that knows no problem
+        self.lock = asyncio.Lock()
+        self.unsaved = self.stale = False
+
+    async def predict(self, asked: dict[str, Any]) -> Any:
+        """The action for an observation, or those for many."""
+        many = asked.get("observations")
+        if many is not None and (not isinstance(many, list) or len(many) > MOST_OBSERVATIONS):
+            raise Refusal(400, f"observations must be a list of at most {MOST_OBSERVATIONS}.")
+        async with self.lock:
+            if self.stale and not isinstance(self.agent.problem, VectorProblem):
+                await run_in_threadpool(self.agent.plan)
+            self.stale = False
+            if many is None:
+                return {"action": self._action(_given(asked, "observation"), asked)}
+            return {"actions": [self._action(one, asked) for one in many]}
+
+    def _action(self, content: Any, asked: dict[str, Any]) -> Any:
+        observation, mask = value_of(self.encoding.observation_space, content), asked.get("action_mask")
+        if asked.get("explore"):
+            return to_json(self.agent.act(observation, action_mask=mask))
+        deterministic = bool(asked.get("deterministic", True))
+        found, _ = self.agent.predict(observation, deterministic=deterministic, action_mask=mask, on_unknown="best")
+        return to_json(found)
+
+    async def observe(self, asked: dict[str, Any]) -> Any:
+        """Learn from one transition."""
+        content = [_given(asked, name) for name in OBSERVED]
+        observed, acted = self.encoding.observation_space, self.encoding.action_space
+        observation, action, _, following = map(value_of, (observed, acted, None, observed), content)
+        async with self.lock:
+            await run_in_threadpool(
+                self.agent.observe,
+                observation,
+                action,
+                asked["reward"],
+                following,
+                terminated=asked.get("terminated", False),
+                truncated=asked.get("truncated", False),
+                action_mask=asked.get("action_mask"),
+            )
+            self.unsaved = self.stale = True
+            return {"n_transitions": self.agent.evidence.n_transitions}
+
+    async def explain(self, asked: dict[str, Any]) -> Any:
+        """What is known of the state of an observation."""
+        observation = value_of(self.encoding.observation_space, _given(asked, "observation"))
+        async with self.lock:
+            return await run_in_threadpool(self._explanation, observation)
+
+    def _explanation(self, observation: Any) -> Any:
+        problem = self.agent.problem
+        if not isinstance(problem, VectorProblem):
+            return to_json(self.agent.explain(observation).to_dict())
+        x, actions = problem.encoding.states.encode(observation), problem.encoding.actions
+        q = problem.learner.action_values(x[None])[0]
+        known = [{"action": actions.decode(i), "q_median": float(value)} for i, value in enumerate(q)]
+        return to_json({"state": x, "recommended": actions.decode(int(q.argmax())), "actions": known})
+
+    def about(self) -> dict[str, Any]:
+        """What this is."""
+        problem = self.agent.problem
+        about = {"mdpfn": __version__, "weights": self.agent.model.name, "discount": problem.options.discount}
+        spaces = {
+            "observation_space": str(self.encoding.observation_space),
+            "action_space": str(self.encoding.action_space),
+        }
+        return about | spaces | {"n_transitions": self.agent.evidence.n_transitions, "learns": self.path is not None}
+
+    async def save(self) -> None:
+        """Write what was learned to the file, if anything was."""
+        async with self.lock:
+            if self.unsaved and self.path is not None:
+                self.unsaved = False
+                try:
+                    await run_in_threadpool(self.agent.save, self.path)
+                except BaseException:
+                    self.unsaved = True
+                    raise
+
+    async def save_again_and_again(self) -> None:
+        """Save every now and then, until cancelled; a full disk does not end the service, and is tried again."""
+        while True:
+            await asyncio.sleep(SAVE_EVERY)
+            with contextlib.suppress(MdpfnError):
+                await self.save()
+
+
+def serve_app(agent: Agent, path: Path | None, *, per_second: float, largest_request: int) -> Starlette:
+    """The application; without a path the agent does not learn."""
+    served, rate = ServedAgent(agent, path), RateLimit(per_second)
+
+    def posted(handler: Any) -> Handler:
+        async def checked(request: Request) -> Any:
+            rate.take()
+            kind = request.headers.get("content-type", "").partition(";")[0]
+            if kind != "application/json":  # a page in a browser cannot send this without asking first
+                raise Refusal(415, "The content type must be application/json.")
+            return await handler(await json_of(request, largest_request))
+
+        return checked
+
+    async def about(request: Request) -> Any:
+        rate.take()
+        return served.about()
+
+    async def nothing(asked: dict[str, Any]) -> Any:
+        return {}
+
+    async def refuse(asked: dict[str, Any]) -> Any:
+        raise Refusal(403, "This agent does not learn: it was started with --no-learn.")
+
+    @contextlib.asynccontextmanager
+    async def saving(app: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(served.save_again_and_again())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await served.save()
+
+    handlers = {"predict": served.predict, "explain": served.explain, "health": nothing}
+    handlers["observe"] = refuse if path is None else served.observe
+    routes = [Route(f"/{name}", answering(posted(handler)), methods=["POST"]) for name, handler in handlers.items()]
+    return local_app([Route("/", answering(about)), *routes], lifespan=saving)
+
+
+def _given(asked: dict[str, Any], field: str) -> Any:
+    if field not in asked:
+        raise Refusal(400, f"The request must hold {field}.")
+    return asked[field]
