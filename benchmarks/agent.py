@@ -18,7 +18,6 @@ from typing import Annotated
 
 import gymnasium as gym
 import numpy as np
-import torch
 import tyro
 
 from benchmarks.planning import best_of
@@ -47,7 +46,6 @@ class TabularQLearning:
 
 
 def main(json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None, rows: int = 1_000_000) -> None:
-    torch.set_num_threads(1)
     steps = random_steps()
     agent = Agent.from_pretrained().reset(16, 4, seed=0)
     agent.act(0)  # what only the first plan costs is not a step's

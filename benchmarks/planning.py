@@ -17,8 +17,10 @@ import tyro
 
 from benchmarks.naive import naive_forward, pad_z
 from mdpfn.evidence import Statistics, Transition
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.planning import planner_outputs
+from mdpfn.network.tensors import to_numpy
 
 SIZES = (16, 100, 500, 5_000, 50_000)
 N_ACTIONS, N_TRANSITIONS, DEPTH = 6, 300, 24
@@ -28,9 +30,10 @@ def main(json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None) -
     torch.set_num_threads(1)
     torch.manual_seed(0)
     network = PolicyNetwork(NetworkConfig(dropout=0.0)).eval()
+    used = to_numpy(network)
     histories = {size: random_history(size) for size in SIZES}
     seconds = {
-        size: best_of(9, lambda h=h: planner_outputs(network, h.table(), depth=DEPTH)) for size, h in histories.items()
+        size: best_of(9, lambda h=h: planner_outputs(used, h.table(), depth=DEPTH)) for size, h in histories.items()
     }
     naive_seconds = best_of(2, lambda: naive_plan(network, histories[500]))
     large = [seconds[size] for size in SIZES if size >= 500]

@@ -10,7 +10,12 @@ import torch
 
 from mdpfn import Agent
 from mdpfn.evidence import Statistics
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network import planning
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.numpy_network import NumpyNetwork
+from mdpfn.network.tensors import to_numpy
+from mdpfn.planners.output import PlannerOutput
 from mdpfn.weights import Model
 
 
@@ -18,11 +23,17 @@ from mdpfn.weights import Model
 def tiny_model() -> Model:
     torch.manual_seed(0)
     config = NetworkConfig(width=16, n_heads=2, depth=3, dropout=0.0)
-    return Model("tiny", PolicyNetwork(config).eval(), {"format": 1, "network": asdict(config), "sha256": ""})
+    return Model("tiny", to_numpy(PolicyNetwork(config)), {"format": 1, "network": asdict(config), "sha256": ""})
 
 
 def tiny_agent(**options: Any) -> Agent:
     return Agent(tiny_model(), **options)
+
+
+def planner_outputs(network: PolicyNetwork | NumpyNetwork, *inputs: Any, **options: Any) -> list[PlannerOutput]:
+    """What a network says as it is used, also of one that is being trained."""
+    used = to_numpy(network) if isinstance(network, PolicyNetwork) else network
+    return planning.planner_outputs(used, *inputs, **options)
 
 
 def contents(statistics: Statistics) -> tuple[Any, ...]:

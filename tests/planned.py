@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from mdpfn.arrays import Bools, Floats
 from mdpfn.evidence import PairTable, Statistics, Transition
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.tensors import to_numpy
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, OPTIMISTIC, PESSIMISTIC, PURE_EXPLORATION, PlannerConfig
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.weights import Model
@@ -29,7 +31,7 @@ def planned_model() -> Model:
     config = NetworkConfig(
         width=8, n_heads=2, depth=2, dropout=0.0, inputs="planned", quantiles=LEVELS, action_pooling=True
     )
-    return Model("planned", PolicyNetwork(config).eval(), {"format": 2, "network": asdict(config), "sha256": ""})
+    return Model("planned", to_numpy(PolicyNetwork(config)), {"format": 2, "network": asdict(config), "sha256": ""})
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mdpfn.network.network import NetworkConfig
+from mdpfn.network.config import NetworkConfig
 from mdpfn.prior.paper import PriorConfig
 from mdpfn.storage import read_bundle
 from mdpfn.training.checkpoint import RunDirectory

@@ -9,9 +9,10 @@ import numpy as np
 from mdpfn.baselines import UCBVI, CertaintyEquivalence
 from mdpfn.evidence import PairTable, Statistics, Transition
 from mdpfn.evidence.absorbing import with_absorbing
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import planner_outputs
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
 from mdpfn.planners.problem_info import ProblemInfo
+from tests.interface import planner_outputs
 
 
 def rows(z: PairTable, mdp: int = 0) -> dict[tuple[int, int], tuple[float, float, dict[int, float]]]:

@@ -17,11 +17,12 @@ from mdpfn import cli
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics, Transition
 from mdpfn.model.mdp import TabularMDP
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
-from mdpfn.network.planning import planner_outputs
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
 from mdpfn.prior.paper import PriorConfig
 from mdpfn.training.config import TrainingConfig, load_config
 from mdpfn.training.loop import Trainer
+from tests.interface import planner_outputs
 
 NAN, INF = float("nan"), float("inf")
 P = np.array([[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]] * 2, [[0.0, 0.0, 1.0]] * 2])  # S = 3, A = 2

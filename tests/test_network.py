@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from mdpfn.evidence import PairTable, Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.network.attention import successor_attention
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import pack
-from mdpfn.network.planning import planner_outputs
+from mdpfn.network.tensors import tensors_of
+from tests.interface import planner_outputs
 from tests.strategies import seeds, statistics
 
 TOLERANCE = 1e-9
@@ -119,7 +121,7 @@ def test_gradients_equal_the_naive_ones() -> None:
     z = PairTable.concatenate([p.table() for p in parts])
     network = make_network()
 
-    fast = network(pack(EmpiricalModel.of(z))).policy_logits
+    fast = network(tensors_of(pack(EmpiricalModel.of(z)), network)).policy_logits
     fast.square().sum().backward()
     fast_gradients = {n: p.grad.clone() for n, p in network.named_parameters()}
     network.zero_grad()

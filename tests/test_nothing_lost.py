@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,8 +95,6 @@ def test_other_refused_calls_change_nothing(call: Callable[[Agent], Any]) -> Non
 FORK = """
 import multiprocessing, sys
 import numpy as np
-import torch
-torch.set_num_threads(2)
 from mdpfn import Agent, Statistics
 
 def plan(answers):
@@ -120,5 +119,7 @@ child.kill()
 
 def test_plans_after_a_fork_do_not_hang() -> None:
     """Threads of the parent do not exist in the child: who waits for them waits for ever."""
-    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, check=False)
+    threads = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    python = [sys.executable, "-c", FORK]
+    done = subprocess.run(python, capture_output=True, text=True, timeout=120, check=False, env=threads)
     assert done.stdout.split() == ["True"], done.stderr

@@ -106,7 +106,7 @@ def test_shipped_weights_are_saved_by_name(tmp_path: Path) -> None:
     Agent.from_pretrained().save(tmp_path / "copied", copy_weights=True)
     assert (tmp_path / "named").stat().st_size < 2000 < 100_000 < (tmp_path / "copied").stat().st_size
     networks = [Agent.load(tmp_path / kind).model.network for kind in ("named", "copied")]
-    assert all((a == b).all() for a, b in zip(*(n.state_dict().values() for n in networks), strict=True))
+    assert all((a == b).all() for a, b in zip(*(n.weights.values() for n in networks), strict=True))
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:

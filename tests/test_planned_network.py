@@ -16,11 +16,13 @@ from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable, Statistics, Transition
 from mdpfn.evidence.absorbing import with_absorbing
 from mdpfn.model.empirical import EmpiricalModel
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import pack
-from mdpfn.network.planning import planner_outputs
+from mdpfn.network.tensors import tensors_of
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, N_PLANNERS, OPTIMISTIC, PESSIMISTIC, estimate
 from mdpfn.planners.problem_info import ProblemInfo
+from tests.interface import planner_outputs
 from tests.planned import LEVELS, Problem, histories, planned_model, problems, random_network, slow_estimates
 from tests.strategies import seeds
 
@@ -198,7 +200,7 @@ def test_every_input_matters() -> None:
     assert np.ptp(usual) > 0.1
     for info, depth in ((ProblemInfo.of(0.8), None), (ProblemInfo.of(0.9, (-1, 1)), None), (ProblemInfo.of(0.9), 5)):
         assert np.abs(planner_outputs(network, z, info, depth=depth)[0].policy_logits - usual).max() > 1e-3
-    tokens = pack(EmpiricalModel.of(z), ProblemInfo.of(0.9))
+    tokens = tensors_of(pack(EmpiricalModel.of(z), ProblemInfo.of(0.9)), network)
     with torch.no_grad():
         answer = network(tokens)
         for name in ("pair_features", "state_features", "row_features"):

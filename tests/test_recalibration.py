@@ -8,7 +8,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.tensors import tensors_of
 from mdpfn.prior.world import WorldConfig, sample_world
 from mdpfn.training.held_out import held_out_batches
 from mdpfn.training.pool import TrainingBatch
@@ -23,7 +25,7 @@ def coverage(network: PolicyNetwork, training_batches: list[TrainingBatch]) -> n
     shares = []
     for training_batch in training_batches:
         with torch.no_grad():
-            found = network(training_batch.tokens.to(torch.float64)).q_quantiles.numpy()
+            found = network(tensors_of(training_batch.tokens, network)).q_quantiles.numpy()
         for task, first in zip(training_batch.rollout.tasks, training_batch.rollout.pair_start, strict=False):
             mine = slice(first, first + task.mdp.reward.size)
             scale = training_batch.table.reward_scale[training_batch.rollout.tasks.index(task)]

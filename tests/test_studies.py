@@ -21,7 +21,10 @@ from mdpfn.bench.protocols.parallel import generator
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.model.exact import optimal_q
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.numpy_network import NumpyNetwork
+from mdpfn.network.tensors import to_numpy
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.world import WorldConfig
@@ -42,7 +45,7 @@ def saved(path: Path, card: dict[str, object], **network: object) -> StoredWeigh
     """Weights of a very small network that nobody trained."""
     torch.manual_seed(0)
     config = NetworkConfig(**{"width": 8, "n_heads": 2, "depth": 2, "dropout": 0.0, **network})  # type: ignore[arg-type]
-    save_model(path, PolicyNetwork(config), card)
+    save_model(path, to_numpy(PolicyNetwork(config)), card)
     return stored_weights(str(path))
 
 
@@ -64,7 +67,7 @@ def with_quantiles(tmp_path_factory: pytest.TempPathFactory) -> StoredWeights:
 def certain_of_nothing(with_quantiles: StoredWeights, monkeypatch: pytest.MonkeyPatch) -> StoredWeights:
     """States −10⁹, 0 and 10⁹ as quantiles of everything."""
 
-    def outputs(network: PolicyNetwork, table: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
+    def outputs(network: NumpyNetwork, table: PairTable, info: ProblemInfo) -> list[PlannerOutput]:
         shapes = zip(table.n_states.tolist(), table.n_actions.tolist(), strict=True)
         return [PlannerOutput(np.zeros((s, a)), np.tile([-1e9, 0.0, 1e9], (s, a, 1))) for s, a in shapes]
 
@@ -194,7 +197,7 @@ class TestHeldOutWorlds:
 
     def test_a_model_that_lived_is_measured_on_the_worlds_of_its_card(self, tmp_path: Path) -> None:
         config = replace(CONFIGS["mdpfn-1"], world=WORLD)
-        network = PolicyNetwork(replace(config.network, width=8, n_heads=2))
+        network = to_numpy(PolicyNetwork(replace(config.network, width=8, n_heads=2)))
         save_model(tmp_path / "lived.safetensors", network, {"training": {"config": config.to_dict()}})
         weights = stored_weights(str(tmp_path / "lived.safetensors"))
         assert weights.name == "lived"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mdpfn.errors import MdpfnError
-from mdpfn.network.network import NetworkConfig
+from mdpfn.network.config import NetworkConfig
 from mdpfn.prior.world import WorldConfig
 from mdpfn.training.config import CONFIGS, TrainingConfig, from_dict
 from mdpfn.training.loop import Trainer, train

@@ -15,13 +15,17 @@ from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.model.exact import Scorer, optimal_q, policy_value, solve
 from mdpfn.model.mdp import TabularMDP
-from mdpfn.network.network import Answer, NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.packing import Answer
+from mdpfn.network.tensors import tensors_of
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT
 from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.planners.policies import softmax
 from mdpfn.prior.world import WorldConfig, sample_world
+from mdpfn.training.config import ObjectiveConfig
 from mdpfn.training.held_out import held_out_batches, validate_batches
-from mdpfn.training.objective import LARGEST_PULL, ObjectiveConfig, quantile_loss, return_gradient
+from mdpfn.training.objective import LARGEST_PULL, quantile_loss, return_gradient
 from mdpfn.training.pool import TaskPool, TrainingBatch, greedy_among_ties
 from mdpfn.training.tasks import BEHAVIOURS, Behaviour, Task, TaskConfig, VectorRollout, begin, cover
 from tests.strategies import mdps
@@ -301,7 +305,7 @@ class TestTrainingBatch:
         losses = []
         for _ in range(25):
             loss, parts, policy = training_batch.loss(
-                network(training_batch.tokens.to(torch.float32)), (0.1, 0.5, 0.9), ObjectiveConfig()
+                network(tensors_of(training_batch.tokens, network)), (0.1, 0.5, 0.9), ObjectiveConfig()
             )
             optimizer.zero_grad()
             loss.backward()

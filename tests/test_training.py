@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.tensors import to_torch
 from mdpfn.training.batches import shared_rng, step_rng, validate, validation_examples
 from mdpfn.training.config import CONFIGS, TrainingConfig
 from mdpfn.training.loop import Trainer, train
@@ -125,8 +126,8 @@ class TestResuming:
     def test_a_run_can_start_from_a_model(self, tmp_path):
         train(SMALL, tmp_path / "first")
         config = replace(SMALL, start_from=str(tmp_path / "first" / "model.safetensors"))
-        model = load_model(tmp_path / "first" / "model.safetensors").network.state_dict()
-        assert identical(dict(Trainer(config, tmp_path / "second").network.state_dict()), dict(model))
+        model = load_model(tmp_path / "first" / "model.safetensors").network
+        assert identical(Trainer(config, tmp_path / "second").network.state_dict(), to_torch(model).state_dict())
         with pytest.raises(MdpfnError, match="start_from"):
             Trainer(replace(config, network=replace(SMALL.network, width=16)), tmp_path / "third")
 

@@ -38,7 +38,7 @@ def write_agent(
     if copy_weights or not _is_shipped(model):
         from mdpfn.weights.store import FORMAT
 
-        arrays |= {WEIGHTS + name: tensor.numpy() for name, tensor in model.network.state_dict().items()}
+        arrays |= {WEIGHTS + name: array for name, array in model.network.weights.items()}
         description["weights"]["card"] = {**model.card, "format": FORMAT, "network": asdict(model.network.config)}
     if isinstance(problem, VectorProblem):
         arrays |= {VECTORS + name: array for name, array in learner_to_arrays(problem.learner).items()}

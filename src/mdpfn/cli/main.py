@@ -161,6 +161,12 @@ def main() -> None:
     except MdpfnError as error:
         print(f"mdpfn: {error}", file=sys.stderr)
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        missing = MdpfnError("torch", "not installed", "training needs it", "pip install 'mdpfn[train]'")
+        print(f"mdpfn: {missing}", file=sys.stderr)
+        sys.exit(2)
     except OSError as error:
         if error.filename is None:
             raise

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
-from scipy.sparse.linalg import splu
 
 from mdpfn.arrays import (
     Bools,
@@ -150,6 +149,8 @@ class EmpiricalModel:
 
         A pair never visited pays 0 and leads anywhere with equal probability.
         """
+        from scipy.sparse.linalg import splu  # late: its import takes longer than a plan
+
         z, layout, n = self.table, self.layout, self.layout.n_active
         taken = np.append(policy, np.zeros((1, policy.shape[1])), axis=0).reshape(-1)[z.pair]
         gamma = np.array([discount])

@@ -1,69 +1,23 @@
-"""The policy network: encode pairs, propagate along observed transitions K times, read a policy off (A.4)."""
+"""The policy network: encode pairs, propagate along observed transitions K times, read a policy off (A.4).
+
+This is the one that is trained. At use, `numpy_network.py` computes the same, function by function.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Real
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mdpfn.checks import check_types, whole_number
-from mdpfn.errors import MdpfnError
 from mdpfn.network.attention import successor_attention
-from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT, PLAIN, PLANNED, POLICY_SKIP, Inputs
-from mdpfn.network.packing import Tokens
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT, PLAIN, PLANNED, POLICY_SKIP
+from mdpfn.network.packing import Answer, Tokens
 
 Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-
-
-@dataclass(frozen=True)
-class NetworkConfig:
-    """Sizes of the network; the defaults are the paper's."""
-
-    width: int = 256
-    n_heads: int = 8
-    depth: int = 20  # K: propagation steps; the weights are tied, so any depth runs at use
-    trained_depth: int | None = None  # steps beyond it go less and less far; None: they are steps like the others
-    transition_bias: float = 1.0  # β
-    dropout: float = 0.05
-    inputs: Inputs = "plain"  # the paper's features, or also what planners make of them
-    quantiles: tuple[float, ...] = ()  # levels of the quantiles of Q* that are read off beside the policy
-    action_pooling: bool = (
-        False  # whether actions that were never tried in a state are told apart by what they do elsewhere
-    )
-
-    def __post_init__(self) -> None:
-        if isinstance(self.quantiles, list):  # as JSON has it
-            object.__setattr__(self, "quantiles", tuple(self.quantiles))
-        check_types(self)
-        for field, low in (("width", 1), ("n_heads", 1), ("depth", 0)):
-            whole_number(field, getattr(self, field), low)
-        if self.trained_depth is not None:
-            whole_number("trained_depth", self.trained_depth, low=1)
-        if self.width % self.n_heads:
-            raise MdpfnError(
-                "width", self.width, f"it must be divisible by n_heads = {self.n_heads}", "change one of them"
-            )
-        if not 0 <= self.dropout < 1:
-            raise MdpfnError("dropout", self.dropout, "it must lie in [0, 1)", "use a value such as 0.05")
-        if list(self.quantiles) != sorted({q for q in self.quantiles if 0 < q < 1}):
-            raise MdpfnError("quantiles", self.quantiles, "they must rise and lie in (0, 1)", "correct the levels")
-        if self.action_pooling and self.inputs == "plain":
-            raise MdpfnError("action_pooling", True, "it needs planned inputs", "change inputs")
-        if self.quantiles and (self.inputs == "plain" or 0.5 not in self.quantiles):
-            limit = "they need planned inputs and the median, 0.5, among them"
-            raise MdpfnError("quantiles", self.quantiles, limit, "add what is missing")
-
-
-class Answer(NamedTuple):
-    """What the network says of every pair of every MDP, MDP after MDP, state after state."""
-
-    policy_logits: Tensor  # (pairs,) u(s, a)
-    q_quantiles: Tensor  # (pairs, levels) quantiles of asinh(Q*(s, a) / reward scale), in rising order
 
 
 class MLP(nn.Module):
@@ -123,7 +77,7 @@ class ActionPooling(nn.Module):
         for weight in self.shift.out.parameters():
             nn.init.zeros_(weight)
 
-    def forward(self, pairs: Tensor, tokens: Tokens) -> Tensor:
+    def forward(self, pairs: Tensor, tokens: Tokens[Tensor]) -> Tensor:
         """(all pairs,) what is added to the logit of a pair; 0 where it was tried."""
         n_visited = len(tokens.pair_action)
         visited = torch.cat([pairs[:n_visited], tokens.row_features[:n_visited]], dim=1)
@@ -163,32 +117,22 @@ class PolicyNetwork(nn.Module):
             nn.init.zeros_(self.head.out.weight)
             nn.init.zeros_(self.head.out.bias)
 
-    def forward(self, tokens: Tokens, depth: int | None = None, transition_bias: float | None = None) -> Answer:
+    def forward(
+        self, tokens: Tokens[Tensor], depth: int | None = None, transition_bias: float | None = None
+    ) -> Answer[Tensor]:
         """The policy of every MDP, and the quantiles of its values if the network has any."""
-        depth = whole_number("depth", self.config.depth if depth is None else depth, low=0)
-        beta = self.config.transition_bias if transition_bias is None else transition_bias
-        if not (isinstance(beta, Real) and -torch.inf < beta < torch.inf):
-            raise MdpfnError("transition_bias", repr(beta), "it must be finite", "use a value such as 1")
-
+        depth, beta = self.config.unrolled(depth, transition_bias)
         code = self.encoder(tokens.pair_features)  # e_sa
         states = self.state_init(torch.cat([mean_over_actions(code, tokens), tokens.state_features], dim=1))  # h_s⁽⁰⁾
         pairs = code  # h_sa⁽⁰⁾ = e_sa
         step = self._propagation(code, tokens, beta)
         for number in range(1, depth + 1):
             after = step(states, pairs)
-            share = self._share_of_step(number)
+            share = self.config.share_of_step(number)
             states, pairs = after if share == 1 else (states.lerp(after[0], share), pairs.lerp(after[1], share))
         return self._readout(states, pairs, code, tokens)
 
-    def _share_of_step(self, number: int) -> float:
-        """How far step ℓ goes: all the way, and (K/ℓ)² of it beyond the depth K of training.
-
-        These shares sum up to less than K, so that any depth at use ends near what training knows.
-        """
-        trained = self.config.trained_depth
-        return 1.0 if trained is None or number <= trained else (trained / number) ** 2
-
-    def _propagation(self, code: Tensor, tokens: Tokens, beta: float) -> Step:
+    def _propagation(self, code: Tensor, tokens: Tokens[Tensor], beta: float) -> Step:
         """One step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ as a function; all that does not change over the K steps is done here."""
         d, n_single = self.config.width, len(tokens.single_successor)
         scale = (d // self.config.n_heads) ** -0.5
@@ -221,7 +165,7 @@ class PolicyNetwork(nn.Module):
 
         return step
 
-    def _readout(self, states: Tensor, pairs: Tensor, code: Tensor, tokens: Tokens) -> Answer:
+    def _readout(self, states: Tensor, pairs: Tensor, code: Tensor, tokens: Tokens[Tensor]) -> Answer[Tensor]:
         """φ_head([h_s; h_sa; e_sa; plans]) of every pair, computed once per distinct row and looked up."""
         d = self.config.width
         head_s, head_sa, head_e, head_row = torch.tensor_split(self.head.hidden.weight, (d, 2 * d, 3 * d), dim=1)
@@ -262,7 +206,7 @@ class PolicyNetwork(nn.Module):
         return torch.addcmul(certain, doubt, offset)
 
 
-def mean_over_actions(pairs: Tensor, tokens: Tokens) -> Tensor:
+def mean_over_actions(pairs: Tensor, tokens: Tokens[Tensor]) -> Tensor:
     """(states, d) 1/|A| Σ_a h_sa of every state token."""
     n_unvisited = len(tokens.n_states)
     visited, unvisited = torch.split(pairs, [len(pairs) - n_unvisited, n_unvisited])

@@ -12,13 +12,12 @@ Three exact facts keep the tokens few, whatever |S| and |A|:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from mdpfn.arrays import Ints, offsets_of
+from mdpfn.arrays import Floats, Ints, offsets_of
 from mdpfn.evidence.layout import Layout
 from mdpfn.evidence.table import PairTable
 from mdpfn.model.empirical import EmpiricalModel
@@ -27,10 +26,11 @@ from mdpfn.planners.classical import estimate
 from mdpfn.planners.problem_info import ProblemInfo
 
 TRIED, UNTRIED, UNKNOWN = range(3)
+Array = TypeVar("Array")  # of NumPy as they are packed and used, of torch in training
 
 
 @dataclass(frozen=True, eq=False)
-class Tokens:
+class Tokens(Generic[Array]):
     """Everything a forward pass reads. Token orders:
 
     - states: active ones (some pair visited), then one unvisited state per MDP;
@@ -38,45 +38,42 @@ class Tokens:
     - rows of the readout: visited pairs as tokens, then an unvisited action of each state token.
     """
 
-    pair_features: Tensor  # (pairs, ·) log(1 + N), normalized r̂, and what planners make of them
-    state_features: Tensor  # (states, ·) nothing in the paper
-    row_features: Tensor  # (rows, ·) nothing in the paper
-    single_successor: Tensor  # (single,) state token of the only successor
-    pair_state: Tensor  # (pairs − B,) state token a visited pair belongs to; an unvisited pair has no single one
-    edge_pair: Tensor  # (edges,) attending pair, counted from the first attending one …
-    edge_state: Tensor  # (edges,) … and a state token it attends to
-    edge_log_prob: Tensor  # (edges,) log P̂(s' | s, a)
-    edge_log_multiplicity: Tensor  # (edges,) log of how many states the state token stands for
-    state_mdp: Tensor  # (states,) MDP of each state token
-    visited_weight: Tensor  # (states,) 1 / |A|: weight of a visited pair in the mean over actions
-    unvisited_weight: Tensor  # (states,) share of never visited actions, the weight of the unvisited pair
-    pair_action: Tensor  # (pairs − B,) action token a visited pair belongs to: one per action of every MDP
-    action_weight: Tensor  # (pairs − B,) weight of a visited pair in the mean over an action; 0 in terminal states
-    action_features: Tensor  # (actions, 1) log(1 + states in which it was tried)
-    logit_row: Tensor  # (pairs,) for every pair of every MDP, the row of the readout that holds its logit, …
-    logit_action: Tensor  # (pairs,) … its action token …
-    logit_kind: Tensor  # (pairs,) … and whether it is TRIED, UNTRIED in a known state, or UNKNOWN like its state
+    pair_features: Array  # (pairs, ·) log(1 + N), normalized r̂, and what planners make of them
+    state_features: Array  # (states, ·) nothing in the paper
+    row_features: Array  # (rows, ·) nothing in the paper
+    single_successor: Array  # (single,) state token of the only successor
+    pair_state: Array  # (pairs − B,) state token a visited pair belongs to; an unvisited pair has no single one
+    edge_pair: Array  # (edges,) attending pair, counted from the first attending one …
+    edge_state: Array  # (edges,) … and a state token it attends to
+    edge_log_prob: Array  # (edges,) log P̂(s' | s, a)
+    edge_log_multiplicity: Array  # (edges,) log of how many states the state token stands for
+    state_mdp: Array  # (states,) MDP of each state token
+    visited_weight: Array  # (states,) 1 / |A|: weight of a visited pair in the mean over actions
+    unvisited_weight: Array  # (states,) share of never visited actions, the weight of the unvisited pair
+    pair_action: Array  # (pairs − B,) action token a visited pair belongs to: one per action of every MDP
+    action_weight: Array  # (pairs − B,) weight of a visited pair in the mean over an action; 0 in terminal states
+    action_features: Array  # (actions, 1) log(1 + states in which it was tried)
+    logit_row: Array  # (pairs,) for every pair of every MDP, the row of the readout that holds its logit, …
+    logit_action: Array  # (pairs,) … its action token …
+    logit_kind: Array  # (pairs,) … and whether it is TRIED, UNTRIED in a known state, or UNKNOWN like its state
     n_states: Ints  # (B,)
     n_actions: Ints  # (B,)
 
-    def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Tokens:
-        """The same with features of another float type, on another device."""
-        moved = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Tensor):
-                value = value.to(device, dtype if value.is_floating_point() else None)
-            moved[field.name] = value
-        return Tokens(**moved)
+
+class Answer(NamedTuple, Generic[Array]):
+    """What the network says of every pair of every MDP, MDP after MDP, state after state."""
+
+    policy_logits: Array  # (pairs,) u(s, a)
+    q_quantiles: Array  # (pairs, levels) quantiles of asinh(Q*(s, a) / reward scale), in rising order
 
 
-def pack(model: EmpiricalModel, info: ProblemInfo | None = None) -> Tokens:
+def pack(model: EmpiricalModel, info: ProblemInfo | None = None) -> Tokens[np.ndarray]:
     """The tokens of a batch of problems: the paper's, or with `info` those of a network that reads plans."""
     features = plain_features(model) if info is None else planned_features(info, estimate(model, info))
     return assemble(model, features)
 
 
-def assemble(model: EmpiricalModel, features: Features) -> Tokens:
+def assemble(model: EmpiricalModel, features: Features) -> Tokens[np.ndarray]:
     """The tokens with these features."""
     z, layout = model.table, model.layout
     single = z.n_successors == 1
@@ -154,9 +151,9 @@ def _actions_of_pairs(z: PairTable) -> Ints:
     return actions
 
 
-def _floats(values: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64))
+def _floats(values: np.ndarray) -> Floats:
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _ints(values: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64))
+def _ints(values: np.ndarray) -> Ints:
+    return np.ascontiguousarray(values, dtype=np.int64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Floats, sums_by
 from mdpfn.evidence import PairTable
@@ -48,7 +48,7 @@ class QPosterior:
         """(S, A, levels) of Q*."""
         degrees = 1 + 1.2 * self.n_visits**0.4
         unseen = np.sqrt(1 + 4 / max(self.n_visits, 1e-9))  # few visits miss what is rare
-        steps: Floats = unseen * stdtrit(degrees, np.array(levels))
+        steps: Floats = unseen * scipy.special.stdtrit(degrees, np.array(levels))
         return self.centre[..., None] + self.spread[..., None] * steps
 
 

@@ -12,6 +12,7 @@ from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.mdp import MDPBatch
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import Tokens, pack
+from mdpfn.network.tensors import tensors_of
 from mdpfn.prior.paper import sample_mdps
 from mdpfn.training.config import TrainingConfig
 from mdpfn.training.objective import Loss, policy_loss, target_policy
@@ -25,13 +26,12 @@ SHARED_RANK = 2**32 - 1  # no process has this rank
 class Examples:
     """A batch of MDPs as the network meets them."""
 
-    tokens: Tokens
+    tokens: Tokens[np.ndarray]
     target: Floats  # (pairs,) π*_τ
 
     def loss(self, network: torch.nn.Module, depth: int | None = None) -> Loss:
         """The objective on these examples."""
-        parameter = next(network.parameters())
-        tokens = self.tokens.to(parameter.dtype, parameter.device)
+        tokens = tensors_of(self.tokens, network)
         return policy_loss(network(tokens, depth).policy_logits, self.target, tokens.n_states, tokens.n_actions)
 
 

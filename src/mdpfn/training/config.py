@@ -12,13 +12,26 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from mdpfn.checks import check_types
 from mdpfn.errors import MdpfnError
-from mdpfn.network.network import NetworkConfig
+from mdpfn.network.config import NetworkConfig
+from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.prior.paper import PriorConfig
 from mdpfn.prior.world import WorldConfig
-from mdpfn.training.objective import ObjectiveConfig
 from mdpfn.training.tasks import TaskConfig
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """Weights of the parts of the objective where MDPs are lived in; the paper's has one part only."""
+
+    cross_entropy: float = 0.3
+    lost_return: float = 3.0
+    exploiting_temperature: float = MIXING_TEMPERATURE  # of the policy whose return counts: nearly greedy, as at use
+    quantiles: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 @dataclass(frozen=True)

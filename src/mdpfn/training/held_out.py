@@ -9,7 +9,8 @@ import torch
 
 from mdpfn.network.features import Inputs
 from mdpfn.network.network import PolicyNetwork
-from mdpfn.training.objective import ObjectiveConfig
+from mdpfn.network.tensors import tensors_of
+from mdpfn.training.config import ObjectiveConfig
 from mdpfn.training.pool import Sampler, TaskPool, TrainingBatch
 from mdpfn.training.tasks import Task, TaskConfig, VectorRollout
 
@@ -51,10 +52,9 @@ def validate_batches(
     """Means over all tasks: the scores of the policy and of its best actions, losses."""
     was_training = network.training
     network.eval()
-    parameter = next(network.parameters())
     found: list[dict[str, float]] = []
     for training_batch in training_batches:
-        answer = network(training_batch.tokens.to(parameter.dtype, parameter.device))
+        answer = network(tensors_of(training_batch.tokens, network))
         loss, parts, _ = training_batch.loss(answer, network.config.quantiles, objective)
         parts = {"validation_loss": float(loss)} | {f"validation_{name}": value for name, value in parts.items()}
         parts["validation_greedy_score"] = training_batch.exploiting_score(answer.policy_logits.double().cpu().numpy())

@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.tensors import to_numpy, to_torch
 from mdpfn.training.batches import shared_rng, step_rng
 from mdpfn.training.checkpoint import Checkpoint, RunDirectory
 from mdpfn.training.config import TrainingConfig, from_dict
@@ -241,12 +242,12 @@ def write_model(trainer: Trainer, directory: Path) -> None:
             **trainer.source.validate(network),
         },
     }
-    save_model(directory, network, card)
+    save_model(directory, to_numpy(network), card)
 
 
 def _starting_network(config: TrainingConfig) -> PolicyNetwork:
     """The network whose weights a run begins with."""
-    network = load_model(str(config.start_from)).network
+    network = to_torch(load_model(str(config.start_from)).network)
     ours, theirs = (
         (c.width, c.n_heads, c.inputs, c.quantiles, c.action_pooling) for c in (config.network, network.config)
     )

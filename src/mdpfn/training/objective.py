@@ -9,27 +9,12 @@ import torch
 from torch import Tensor
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.checks import check_types
 from mdpfn.model.exact import Solution, optimal_q_batch
 from mdpfn.model.mdp import MDPBatch
 from mdpfn.model.solvers import boltzmann_policy
-from mdpfn.planners.output import MIXING_TEMPERATURE
 
 TARGET_TOLERANCE = 1e-5  # of Q*/ρ: far below the target temperature, and half the sweeps of 1e-9
 LARGEST_PULL = 3.0  # of the return loss of one MDP on its policy: a cliff must not outweigh everything else
-
-
-@dataclass(frozen=True)
-class ObjectiveConfig:
-    """Weights of the parts of the objective where MDPs are lived in; the paper's has one part only."""
-
-    cross_entropy: float = 0.3
-    lost_return: float = 3.0
-    exploiting_temperature: float = MIXING_TEMPERATURE  # of the policy whose return counts: nearly greedy, as at use
-    quantiles: float = 0.3
-
-    def __post_init__(self) -> None:
-        check_types(self)
 
 
 def target_policy(batch: MDPBatch, temperature: float) -> Floats:

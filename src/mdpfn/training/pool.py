@@ -13,11 +13,11 @@ from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.model.solvers import boltzmann_policy, greedy_value
 from mdpfn.network.features import Inputs, plain_features, planned_features
-from mdpfn.network.network import Answer
-from mdpfn.network.packing import UNKNOWN, assemble
+from mdpfn.network.packing import UNKNOWN, Answer, assemble
 from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION, estimate
 from mdpfn.planners.output import MIXING_TEMPERATURE
-from mdpfn.training.objective import ObjectiveConfig, log_policy, quantile_loss, return_gradient
+from mdpfn.training.config import ObjectiveConfig
+from mdpfn.training.objective import log_policy, quantile_loss, return_gradient
 from mdpfn.training.tasks import Task, TaskConfig, VectorRollout, begin
 
 Sampler = Callable[[np.random.Generator], TabularMDP]
@@ -47,7 +47,7 @@ class TrainingBatch:
         )
 
     def loss(
-        self, answer: Answer, levels: tuple[float, ...], weights: ObjectiveConfig
+        self, answer: Answer[Tensor], levels: tuple[float, ...], weights: ObjectiveConfig
     ) -> tuple[Tensor, dict[str, float], Floats]:
         """The objective, its parts for people to look at, and the policy (pairs,)."""
         batch = self.rollout.batch
@@ -114,7 +114,7 @@ class TrainingBatch:
         first_pair = self.rollout.batch.first_pair
         greedy = greedy_among_ties(logits, first_pair)
         mixed = boltzmann_policy(logits, first_pair, MIXING_TEMPERATURE)
-        return self.return_gradients(np.where(self.tokens.logit_kind.numpy() == UNKNOWN, mixed, greedy))[1]
+        return self.return_gradients(np.where(self.tokens.logit_kind == UNKNOWN, mixed, greedy))[1]
 
     def certainty_equivalent_score(self) -> float:
         """The mean clipped score of the certainty-equivalent plan: what the network has to beat."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT
 from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.tensors import tensors_of
 from mdpfn.training.pool import TrainingBatch
 
 LARGEST_SHIFT = 8.0  # of a bias
@@ -41,9 +42,8 @@ def recalibrate(network: PolicyNetwork, training_batches: Sequence[TrainingBatch
 
 def _outputs(network: PolicyNetwork, training_batch: TrainingBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What the head says before it is put in order, what it reads, the truth, and the weight of every pair."""
-    parameter = next(network.parameters())
-    quantiles = network(training_batch.tokens.to(parameter.dtype, parameter.device)).q_quantiles.double().cpu()
-    rows = training_batch.tokens.row_features[training_batch.tokens.logit_row]
+    quantiles = network(tensors_of(training_batch.tokens, network)).q_quantiles.double().cpu()
+    rows = torch.from_numpy(training_batch.tokens.row_features[training_batch.tokens.logit_row])
     offset = (quantiles - rows[:, CERTAINTY_EQUIVALENT_VALUE, None]) / rows[:, DOUBT, None].clamp_min(1e-6)
     step = torch.diff(offset, dim=1).clamp_min(1e-12)
     undone = step + torch.log(-torch.expm1(-step))  # of softplus

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.tensors import tensors_of
 from mdpfn.prior.world import sample_world
 from mdpfn.training.batches import VALIDATION_STEP, sample_examples, validate, validation_examples
 from mdpfn.training.config import TrainingConfig
@@ -90,8 +91,7 @@ class TaskExamples:
     def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int) -> tuple[Tensor, Metrics]:
         """The objective on some tasks, which then go on for an episode."""
         training_batch = self.pool.sample(rng, self.n_mdps, self.config.target_temperature, self.config.network.inputs)
-        parameter = next(forward.parameters())
-        answer = forward(training_batch.tokens.to(parameter.dtype, parameter.device), depth)
+        answer = forward(tensors_of(training_batch.tokens, forward), depth)
         loss, parts, policy = training_batch.loss(answer, self.config.network.quantiles, self.config.objective)
         self.pool.advance(rng, training_batch, policy)
         return loss, parts

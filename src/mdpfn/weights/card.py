@@ -19,7 +19,7 @@ def render(model: Model) -> RenderableType:
 
 def _parts(model: Model) -> Iterator[RenderableType]:
     card = model.card
-    n_parameters = sum(p.numel() for p in model.network.parameters())
+    n_parameters = model.network.n_parameters
     yield Text(f"{model.name}: {card.get('notes', {}).get('summary', 'a policy network')}", style="bold")
     facts = {"parameters": f"{n_parameters:,}", "SHA-256": card["sha256"], **card["network"]}
     training = card.get("training", {})

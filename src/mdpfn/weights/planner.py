@@ -8,7 +8,7 @@ import numpy as np
 
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
-from mdpfn.network.network import PolicyNetwork
+from mdpfn.network.numpy_network import NumpyNetwork
 from mdpfn.network.planning import planner_outputs
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.problem_info import ProblemInfo
@@ -19,7 +19,7 @@ from mdpfn.weights.limits import Limits
 class NetworkPlanner:
     """A network with the depth it is unrolled to, by default its own."""
 
-    network: PolicyNetwork
+    network: NumpyNetwork
     depth: int | None
     limits: Limits
 

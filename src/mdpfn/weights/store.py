@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from numpy.typing import NDArray
 
 from mdpfn.errors import MdpfnError, shown
-from mdpfn.network.network import NetworkConfig, PolicyNetwork
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.numpy_network import NumpyNetwork
 from mdpfn.storage import read_bundle, write_bundle
 
 FORMAT = 2
@@ -29,7 +29,7 @@ class Model:
     """A network ready to use, and its card: what it is, how it was made, what it can do."""
 
     name: str
-    network: PolicyNetwork
+    network: NumpyNetwork
     card: dict[str, Any]
 
     def __post_init__(self) -> None:
@@ -58,10 +58,10 @@ def shipped_models() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}"))
 
 
-def save_model(path: Path, network: PolicyNetwork, card: dict[str, Any]) -> None:
+def save_model(path: Path, network: NumpyNetwork, card: dict[str, Any]) -> None:
     """Write a model; `card` holds whatever its users should know."""
     description = {**card, "format": FORMAT, "network": asdict(network.config)}
-    write_bundle(path, {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}, description)
+    write_bundle(path, network.weights, description)
 
 
 def load_model(name_or_path: str | Path) -> Model:
@@ -78,13 +78,13 @@ def build_model(name: str, arrays: Mapping[str, NDArray[Any]], card: dict[str, A
         raise MdpfnError("weights", value, limit, "match the versions")
     config = {OLD_FIELDS.get(field, field): value for field, value in card["network"].items()}
     try:
-        network = PolicyNetwork(NetworkConfig(**config))
-        network.load_state_dict({_present_name(n): torch.from_numpy(array.copy()) for n, array in arrays.items()})
-    except (TypeError, RuntimeError) as error:
-        reason = str(error).splitlines()[-1].strip().rstrip(".")
-        limit = f"its tensors must fit the network of its card ({reason})"
+        network = NumpyNetwork(NetworkConfig(**config), {_present_name(n): array for n, array in arrays.items()})
+    except MdpfnError:  # which is a ValueError, and says more
+        raise
+    except (TypeError, ValueError) as error:
+        limit = f"its tensors must fit the network of its card ({error})"
         raise MdpfnError("weights", repr(name), limit, "use another copy") from None
-    return Model(name, network.eval(), card)
+    return Model(name, network, card)
 
 
 def weights_hash(name_or_path: str | Path) -> str:

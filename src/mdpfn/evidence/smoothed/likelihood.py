@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sl
-from scipy.optimize import minimize
+import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Floats
 from mdpfn.evidence.smoothed.config import SmootherConfig
@@ -40,10 +39,10 @@ def likely_parameters(
         for o in range(q):
             c = s_f[o] * k + s_1[o] * linear
             c[eye, eye] += s_n[o] + 1e-6
-            factor, bad = sl.lapack.dpotrf(c, lower=1)
+            factor, bad = scipy.linalg.lapack.dpotrf(c, lower=1)
             if bad:
                 return IMPOSSIBLE, np.zeros_like(t)
-            inverse = np.tril(sl.lapack.dpotri(factor, lower=1)[0])
+            inverse = np.tril(scipy.linalg.lapack.dpotri(factor, lower=1)[0])
             inverse = inverse + inverse.T
             inverse[eye, eye] *= 0.5
             alpha = inverse @ z[:, o]
@@ -62,6 +61,8 @@ def likely_parameters(
     if theta is not None and objective(theta)[0] < objective(start)[0]:
         start = theta
     limits = {"maxiter": config.hyper_steps, "maxfun": config.hyper_steps + 5}
-    best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=[BOUNDS] * len(start), options=limits)
+    best = scipy.optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=[BOUNDS] * len(start), options=limits
+    )
     found: Floats = best.x if np.isfinite(best.fun) and best.fun < IMPOSSIBLE / 10 else start
     return found

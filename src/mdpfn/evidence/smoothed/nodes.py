@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
@@ -26,7 +26,7 @@ class Nodes:
     """Points in a scaled space, with the distance at which they stand and how unknown each of them is."""
 
     scale: Floats
-    tree: cKDTree  # of all nodes, scaled
+    tree: scipy.spatial.cKDTree  # of all nodes, scaled
     spacing: float  # median distance of nearest nodes
     reach: Floats  # (nodes,) distance to the (d + 1)-th neighbour: what an option has to move
     bandwidth: float
@@ -124,10 +124,10 @@ def choose_nodes(
     span = positive_scale(np.ptp(going, axis=0), going)
     scale = np.maximum(going[thin(going / span, config.n_observed_nodes)[0]].std(0), 0.02 * span)
     z = going / scale
-    seen = cKDTree(z[thin(z, 2 * config.n_nodes)[0]])
+    seen = scipy.spatial.cKDTree(z[thin(z, 2 * config.n_nodes)[0]])
     index, cell = thin(z, config.n_observed_nodes, config.cell)
     points = _with_imagined(z[index], seen, scale, cell, model, config, rng)
-    tree = cKDTree(points)
+    tree = scipy.spatial.cKDTree(points)
     spacing = float(np.median(tree.query(points, k=2)[0][:, -1])) + 1e-9 if len(points) > 4 else 0.1
     k = min(len(scale) + 2, len(points))
     reach = np.maximum(tree.query(points, k=k)[0].reshape(len(points), k)[:, -1], spacing)
@@ -139,7 +139,7 @@ def choose_nodes(
 
 def _with_imagined(
     points: Floats,
-    seen: cKDTree,
+    seen: scipy.spatial.cKDTree,
     scale: Floats,
     cell: float,
     model: WorldModel,
@@ -161,7 +161,7 @@ def _with_imagined(
             break
         ends = ends[thin(ends, len(ends), cell)[0]]
         near = seen.query(ends, distance_upper_bound=config.trust)[0] < config.trust
-        apart = cKDTree(points).query(ends, distance_upper_bound=cell)[0] > cell
+        apart = scipy.spatial.cKDTree(points).query(ends, distance_upper_bound=cell)[0] > cell
         fresh = ends[near & apart]
         if not len(fresh):
             break

@@ -8,8 +8,8 @@ from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 P = TypeVar("P")
 
@@ -22,7 +22,7 @@ def part_to_arrays(part: Any, prefix: str) -> dict[str, NDArray[Any]]:
         if is_dataclass(value):
             arrays |= part_to_arrays(value, f"{name}.")
         elif value is not None:
-            arrays[name] = np.array(value.data if isinstance(value, cKDTree) else value)
+            arrays[name] = np.array(value.data if isinstance(value, scipy.spatial.cKDTree) else value)
     return arrays
 
 
@@ -46,7 +46,9 @@ def part_from_arrays(kind: type[P], arrays: Mapping[str, NDArray[Any]], prefix: 
         elif hint in (int, float):
             values[field.name] = hint(arrays[name])
         else:
-            values[field.name] = cKDTree(arrays[name]) if hint is cKDTree else arrays[name].copy()
+            values[field.name] = (
+                scipy.spatial.cKDTree(arrays[name]) if hint is scipy.spatial.cKDTree else arrays[name].copy()
+            )
     return kind(**values)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as sl
+import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
@@ -204,7 +204,7 @@ def _posterior(
     m = len(b)
     k_mm = np.exp(-0.5 * np.maximum(square[:, None] + square - 2 * b @ b.T, 0))
     chol = np.linalg.cholesky(k_mm + 1e-6 * np.eye(m))
-    smooth = sl.solve_triangular(chol, _kernel(u, inv_length, basis).T, lower=True, check_finite=False).T
+    smooth = scipy.linalg.solve_triangular(chol, _kernel(u, inv_length, basis).T, lower=True, check_finite=False).T
     f = np.concatenate([u, smooth], 1)
     gram, moment = f.T @ f, f.T @ z
     w = np.zeros((f.shape[1], z.shape[1]))
@@ -213,14 +213,14 @@ def _posterior(
         s = gram / s_n[o]
         ridge = 1 / np.concatenate([np.full(1 + p, s_1[o]), np.full(m, s_f[o])])
         s[diagonal, diagonal] += ridge + 1e-9 * np.trace(s) / len(s)
-        factor = sl.cho_factor(s, lower=True, check_finite=False)
-        w[:, j] = sl.cho_solve(factor, moment[:, j] / s_n[o], check_finite=False)
+        factor = scipy.linalg.cho_factor(s, lower=True, check_finite=False)
+        w[:, j] = scipy.linalg.cho_solve(factor, moment[:, j] / s_n[o], check_finite=False)
         if j == z.shape[1] - 1 and len(z) >= 2 * FEWEST:
-            half = sl.solve_triangular(np.tril(factor[0]), f.T, lower=True, check_finite=False)
+            half = scipy.linalg.solve_triangular(np.tril(factor[0]), f.T, lower=True, check_finite=False)
             leverage = np.einsum("ij,ij->j", half, half) / s_n[o]
             left_out = np.abs(z[:, j] - f @ w[:, j]) / np.maximum(1e-3, 1 - leverage)
             reward_error = float(np.median(left_out))
-    w_smooth = sl.solve_triangular(chol.T, w[1 + p :], lower=False)
+    w_smooth = scipy.linalg.solve_triangular(chol.T, w[1 + p :], lower=False)
     return _Posterior(inv_length, basis, w[: 1 + p], w_smooth, reward_error)
 
 

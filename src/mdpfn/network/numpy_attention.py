@@ -1,0 +1,58 @@
+"""Multi-head successor attention as in `attention.py`, and sums over segments, in NumPy."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mdpfn.arrays import Ints
+
+
+class Segments:
+    """Which of n segments each row of an array belongs to, prepared once for many reductions."""
+
+    def __init__(self, segment: Ints, n: int, dtype: np.dtype[Any]) -> None:
+        self.segment, self.n = segment, n
+        rows = np.ones(len(segment), dtype), segment, np.arange(len(segment) + 1)
+        self._members = csr_array(rows, shape=(len(segment), n)).T
+
+    def sums(self, rows: np.ndarray) -> np.ndarray:
+        """(n, d) the sum of the rows (rows, d) of each segment."""
+        total: np.ndarray = self._members @ rows
+        return total
+
+    def maxima(self, rows: np.ndarray) -> np.ndarray:
+        """(n, d) the largest of the rows (rows, d) of each segment; −∞ where it has none."""
+        order, first = self._runs
+        top = np.full((self.n, rows.shape[1]), -np.inf, dtype=rows.dtype)
+        top[self.segment[order[first]]] = np.maximum.reduceat(rows[order], first, axis=0)
+        return top
+
+    @cached_property
+    def _runs(self) -> tuple[Ints, Ints]:
+        """Rows ordered by segment, and the places at which a segment begins."""
+        order = self.segment.argsort(kind="stable")
+        return order, np.flatnonzero(np.diff(self.segment[order], prepend=-1))
+
+
+def successor_attention(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, edges: Segments, edge_state: Ints, edge_bias: Any, heads: int
+) -> np.ndarray:
+    """(pairs, d) m⁽ⁱ⁾_sa = Σ_s' softmax_s'(α⁽ⁱ⁾_sa) v⁽ⁱ⁾_s' for every head i, the heads side by side (equation 2)."""
+    width = query.shape[1]
+    split = (-1, heads, width // heads)
+    logits = np.einsum("ehd,ehd->eh", query[edges.segment].reshape(split), key[edge_state].reshape(split))
+    weights = segment_softmax(logits + edge_bias[:, None], edges)
+    messages = weights[:, :, None] * value[edge_state].reshape(split)
+    return edges.sums(messages.reshape(-1, width))
+
+
+def segment_softmax(logits: np.ndarray, segments: Segments) -> np.ndarray:
+    """(edges, heads) softmax over the edges of each segment, separately per head."""
+    top = segments.maxima(logits)
+    weight = np.exp(logits - top[segments.segment])
+    softmax: np.ndarray = weight / segments.sums(weight)[segments.segment]
+    return softmax

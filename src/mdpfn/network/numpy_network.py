@@ -1,0 +1,267 @@
+"""The policy network at use, in NumPy: `network.py` function by function, in the same order.
+
+Reading, writing and running a model needs no torch. `tests/test_numpy_network.py` holds the two equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT
+from mdpfn.network.numpy_attention import Segments, successor_attention
+from mdpfn.network.packing import Answer, Tokens
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Step: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
+
+NORM_EPSILON = 1e-5  # of torch's LayerNorm
+GELU_STEPS, GELU_RANGE = 256, 8  # grid points per unit, and how far the grid goes
+
+
+class Linear(NamedTuple):
+    """x Wᵀ + b."""
+
+    weight: Array
+    bias: Array
+
+    def __call__(self, x: Array) -> Array:
+        """(n, n_out) of (n, n_in)."""
+        return linear(x, self.weight, self.bias)
+
+
+class LayerNorm(NamedTuple):
+    """(x − mean) / deviation of every row, scaled and shifted."""
+
+    weight: Array
+    bias: Array
+
+    def __call__(self, x: Array) -> Array:
+        """(n, d) of (n, d)."""
+        centred = x - x.mean(axis=1, keepdims=True)
+        variance = np.einsum("nd,nd->n", centred, centred)[:, None] / x.shape[1]
+        normed: Array = centred / np.sqrt(variance + NORM_EPSILON) * self.weight + self.bias
+        return normed
+
+
+class MLP(NamedTuple):
+    """Linear, GELU, linear. `finish` starts behind the first linear layer."""
+
+    hidden: Linear
+    out: Linear
+
+    def __call__(self, x: Array) -> Array:
+        """(n, n_out) of (n, n_in)."""
+        return self.finish(self.hidden(x))
+
+    def finish(self, hidden: Array) -> Array:
+        """(n, n_out) of the (n, width) output of the first linear layer."""
+        return self.out(gelu(hidden))
+
+
+class NumpyNetwork:
+    """Statistics in, policy logits out; what `PolicyNetwork` computes with the same parameters in evaluation mode."""
+
+    def __init__(self, config: NetworkConfig, weights: Mapping[str, Array]) -> None:
+        shapes, found = config.shapes, {name: array.shape for name, array in weights.items()}
+        if found != shapes:
+            wrong = sorted(name for name in shapes.keys() | found.keys() if shapes.get(name) != found.get(name))
+            raise ValueError(f"{wrong[0]!r} has the shape {found.get(wrong[0])}, not {shapes.get(wrong[0])}")
+        self.dtype = np.result_type(np.float32, *(array.dtype for array in weights.values()))
+        if self.dtype.kind != "f":
+            raise ValueError(f"they are of the type {self.dtype}")
+        self.config = config
+        self.weights = {name: array.astype(self.dtype, copy=False) for name, array in weights.items()}
+        self.encoder = self._mlp("encoder")  # φ_enc
+        self.state_init = self._mlp("state_init")  # φ_init
+        self.query = self._linear("query")  # W_q [h_sa; e_sa]
+        self.key = self._linear("key")  # W_k
+        self.value = self._linear("value")  # W_v
+        self.output = self._linear("output")  # W_o
+        self.pair_update = self._mlp("pair_update")  # φ_sa [h_sa; m_sa; e_sa]
+        self.state_update = self._mlp("state_update")  # φ_s [h_s; mean_a h_sa]
+        self.pair_norm = LayerNorm(*self._linear("pair_norm"))
+        self.state_norm = LayerNorm(*self._linear("state_norm"))
+        self.head = self._mlp("head")  # φ_head [h_s; h_sa; e_sa; plans]
+        self.reads_plans = config.inputs == "planned"
+
+    def _linear(self, name: str) -> Linear:
+        return Linear(self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
+
+    def _mlp(self, name: str) -> MLP:
+        return MLP(self._linear(f"{name}.hidden"), self._linear(f"{name}.out"))
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers it has learned."""
+        return sum(array.size for array in self.weights.values())
+
+    def plan_residual(self, plans: Array, trust: Array) -> Array:
+        """(…, outputs) policy and quantiles of plans (…, features), given the trust in them (…, features)."""
+        out: Array = plans @ self.weights["plan_residual.always.weight"].T
+        out[:, 0] += np.einsum("nf,nf->n", trust, plans)
+        return out
+
+    def action_pooling(self, pairs: Array, tokens: Tokens[Array]) -> Array:
+        """(all pairs,) what is added to the logit of a pair; 0 where it was tried."""
+        n_visited = len(tokens.pair_action)
+        visited = np.concatenate([pairs[:n_visited], tokens.row_features[:n_visited]], axis=1)
+        actions = Segments(tokens.pair_action, len(tokens.action_features), self.dtype)
+        mean = actions.sums(visited * tokens.action_weight[:, None])
+        shift = self._mlp("action_pooling.shift")(np.concatenate([mean, tokens.action_features], axis=1))
+        by_kind = np.pad(shift, ((0, 0), (1, 0))).reshape(-1)  # nothing for TRIED, then UNTRIED, then UNKNOWN
+        added: Array = by_kind[3 * tokens.logit_action + tokens.logit_kind]
+        return added
+
+    def __call__(
+        self, tokens: Tokens[Array], depth: int | None = None, transition_bias: float | None = None
+    ) -> Answer[Array]:
+        """The policy of every MDP, and the quantiles of its values if the network has any."""
+        depth, beta = self.config.unrolled(depth, transition_bias)
+        tokens = _cast(tokens, self.dtype)
+        states_of = Segments(tokens.pair_state, len(tokens.state_mdp), self.dtype)
+        code = self.encoder(tokens.pair_features)  # e_sa
+        mean = mean_over_actions(code, tokens, states_of)
+        states = self.state_init(np.concatenate([mean, tokens.state_features], axis=1))  # h_s⁽⁰⁾
+        pairs = code  # h_sa⁽⁰⁾ = e_sa
+        step = self._propagation(code, tokens, beta, states_of)
+        for number in range(1, depth + 1):
+            after = step(states, pairs)
+            share = self.dtype.type(self.config.share_of_step(number))
+            states, pairs = after if share == 1 else (_lerp(states, after[0], share), _lerp(pairs, after[1], share))
+        return self._readout(states, pairs, code, tokens)
+
+    def _propagation(self, code: Array, tokens: Tokens[Array], beta: float, states_of: Segments) -> Step:
+        """One step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ as a function; all that does not change over the K steps is done here."""
+        d, n_single = self.config.width, len(tokens.single_successor)
+        scale = self.dtype.type((d // self.config.n_heads) ** -0.5)
+        query_h, query_e = np.split(self.query.weight * scale, 2, axis=1)
+        update_h, update_m, update_e = np.split(self.pair_update.hidden.weight, 3, axis=1)
+        state_h, state_mean = np.split(self.state_update.hidden.weight, 2, axis=1)
+
+        message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
+        pair_constant = linear(code, update_e, self.pair_update.hidden.bias + update_m @ self.output.bias)
+        query_constant = linear(code[n_single:], query_e, self.query.bias * scale)
+        # A single-successor pair attends to one state only, so W_m W_o v is computed for every state and looked up.
+        state_weight = np.concatenate([self.key.weight, self.value.weight, message @ self.value.weight, state_h])
+        state_bias = np.concatenate(
+            [self.key.bias, self.value.bias, message @ self.value.bias, self.state_update.hidden.bias]
+        )
+        edge_bias = self.dtype.type(beta) * tokens.edge_log_prob + tokens.edge_log_multiplicity
+        edges = Segments(tokens.edge_pair, len(code) - n_single, self.dtype)
+
+        def step(states: Array, pairs: Array) -> tuple[Array, Array]:
+            key, value, single, state_hidden = np.split(linear(states, state_weight, state_bias), 4, axis=1)
+            query = query_constant + pairs[n_single:] @ query_h.T
+            attended = successor_attention(query, key, value, edges, tokens.edge_state, edge_bias, self.config.n_heads)
+            messages = np.concatenate([single[tokens.single_successor], attended @ message.T])
+            pair_hidden = pair_constant + pairs @ update_h.T + messages
+            pairs = self.pair_norm(self.pair_update.finish(pair_hidden) + pairs)
+            state_hidden = state_hidden + mean_over_actions(pairs, tokens, states_of) @ state_mean.T
+            states = self.state_norm(self.state_update.finish(state_hidden) + states)
+            return states, pairs
+
+        return step
+
+    def _readout(self, states: Array, pairs: Array, code: Array, tokens: Tokens[Array]) -> Answer[Array]:
+        """φ_head([h_s; h_sa; e_sa; plans]) of every pair, computed once per distinct row and looked up."""
+        d = self.config.width
+        head_s, head_sa, head_e, head_row = np.split(self.head.hidden.weight, (d, 2 * d, 3 * d), axis=1)
+        of_state = linear(states, head_s, self.head.hidden.bias)
+        of_pair = pairs @ head_sa.T + code @ head_e.T
+        n_unvisited = len(tokens.n_states)
+        of_visited, of_unvisited = of_pair[:-n_unvisited], of_pair[-n_unvisited:]
+        rows = np.concatenate(
+            [of_visited + of_state[tokens.pair_state], of_unvisited[tokens.state_mdp] + of_state],
+        )
+        out = self.head.finish(rows + tokens.row_features @ head_row.T)
+        if self.reads_plans:
+            trust = self._mlp("plan_residual.trust")(states)
+            trust = np.concatenate([trust[tokens.pair_state], trust])
+            out = out + self.plan_residual(tokens.row_features, trust)
+        logits, values = out[tokens.logit_row, 0], out[:, 1:]
+        if self.config.quantiles:
+            values = self.quantiles(values, tokens.row_features)
+        if self.config.action_pooling:
+            logits = logits + self.action_pooling(pairs, tokens)
+        return Answer(logits, values[tokens.logit_row])
+
+    def quantiles(self, values: Array, row_features: Array) -> Array:
+        """(rows, levels) in rising order: away from the certainty-equivalent value, as far as it is in doubt.
+
+        The median by its output, the others from there by positive steps. With much data nothing is left in doubt.
+        """
+        certain, doubt = row_features[:, CERTAINTY_EQUIVALENT_VALUE, None], row_features[:, DOUBT, None]
+        middle = self.config.quantiles.index(0.5)
+        median, step = values[:, middle : middle + 1], np.logaddexp(values, 0)  # softplus
+        below = median - step[:, :middle][:, ::-1].cumsum(axis=1)[:, ::-1]
+        offset = np.concatenate([below, median, median + step[:, middle + 1 :].cumsum(axis=1)], axis=1)
+        quantiles: Array = certain + doubt * offset
+        return quantiles
+
+
+def mean_over_actions(pairs: Array, tokens: Tokens[Array], states_of: Segments) -> Array:
+    """(states, d) 1/|A| Σ_a h_sa of every state token."""
+    n_unvisited = len(tokens.n_states)
+    visited, unvisited = pairs[:-n_unvisited], pairs[-n_unvisited:]
+    untried = tokens.unvisited_weight[:, None] * unvisited[tokens.state_mdp]
+    mean: Array = untried + states_of.sums(visited) * tokens.visited_weight[:, None]
+    return mean
+
+
+def linear(x: Array, weight: Array, bias: Array) -> Array:
+    """x Wᵀ + b."""
+    found: Array = x @ weight.T
+    found += bias
+    return found
+
+
+def gelu(x: Array) -> Array:
+    """x Φ(x), to 1e-9: by its second-order expansion around the nearest point of a grid.
+
+    The distribution function of SciPy takes three times as long, and its import longer than a plan.
+    """
+    value, slope, curvature = _gelu_grid(x.dtype)
+    nearest = np.minimum(np.maximum(x, -GELU_RANGE), GELU_RANGE)
+    nearest *= GELU_STEPS
+    np.rint(nearest, out=nearest)
+    with np.errstate(invalid="ignore"):  # what is not a number stays so: `distance` is none
+        place = nearest.astype(np.intp)
+    place += GELU_RANGE * GELU_STEPS
+    nearest /= GELU_STEPS
+    distance = np.subtract(x, nearest, out=nearest)
+    activation = curvature.take(place, mode="clip")
+    activation *= distance
+    activation += slope.take(place, mode="clip")
+    activation *= distance
+    activation += value.take(place, mode="clip")
+    return activation
+
+
+@cache
+def _gelu_grid(dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """x Φ(x), its slope and half its curvature on the grid; beyond it, 0 below and x above."""
+    x = np.arange(-GELU_RANGE * GELU_STEPS, GELU_RANGE * GELU_STEPS + 1) / GELU_STEPS
+    below = np.array([math.erfc(-point) / 2 for point in x / math.sqrt(2)])  # Φ
+    density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    value, slope, curvature = x * below, below + x * density, density * (1 - x**2 / 2)
+    for end, line in ((0, 0.0), (-1, 1.0)):
+        value[end], slope[end], curvature[end] = line * x[end], line, 0.0
+    return value.astype(dtype), slope.astype(dtype), curvature.astype(dtype)
+
+
+def _lerp(start: Array, end: Array, share: Any) -> Array:
+    found: Array = start + share * (end - start)
+    return found
+
+
+def _cast(tokens: Tokens[Array], dtype: np.dtype[Any]) -> Tokens[Array]:
+    """The same with features of another float type."""
+    arrays = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
+    return replace(tokens, **{n: a.astype(dtype) for n, a in arrays.items() if a.dtype.kind == "f"})
