@@ -495,7 +495,7 @@ class TestDamage:
         [
             ({"format": 3}, "of format 3"),
             ({"format": None}, "of format None"),
-            ({"network": {"width": 8, "n_heads": 2, "depth": 1}}, "size mismatch"),
+            ({"network": {"width": 8, "n_heads": 2, "depth": 1}}, "has the shape"),
             ({"network": {"widht": 4}}, "widht"),
             ({"network": 7}, "network"),
             ({"network": {"width": 5, "n_heads": 2}}, "width"),

@@ -42,6 +42,17 @@ from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol, scores_after
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
 for method in (Method(IN_CONTEXT, weights=stored_weights("mdpfn-1")), Method("psrl")):
     scores_after({1}, LeaderboardProtocol(1, 1), ENVIRONMENTS["river-swim-6"], method)
+sys.modules["matplotlib"] = None
+from pathlib import Path
+from mdpfn import MdpfnError
+from mdpfn.cli.main import figures, prior, train
+from mdpfn.cli.measure import study
+calls = (lambda: train(Path("run")), figures, prior, lambda: study("calibration", out=Path(sys.argv[1] + "results")))
+for call in calls:
+    try:
+        call()
+    except MdpfnError as error:
+        print(error)
 """
 
 
@@ -123,5 +134,9 @@ def test_answers_are_named():
 
 @pytest.mark.slow
 def test_use_needs_no_torch(tmp_path):
+    """Environments, data, vectors, baselines, measuring; and who wants more is told what to install."""
     done = subprocess.run([sys.executable, "-c", USE_WITHOUT_TORCH, str(tmp_path / "agent")], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
+    said = done.stdout.decode().splitlines()
+    assert said[0] == "torch is not installed, but training needs it: pip install 'mdpfn[train]'."
+    assert [line.rpartition("[")[2] for line in said] == ["train]'.", "plot]'.", "plot]'.", "train]'."]

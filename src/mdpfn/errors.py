@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 LONGEST_VALUE = 300  # characters of a value in a message
 
 
@@ -16,6 +18,12 @@ class MdpfnError(ValueError):
     def __reduce__(self) -> tuple[type[MdpfnError], tuple[str, object, str, str]]:
         """Survive the trip back from a worker process."""
         return type(self), (self.field, self.value, self.limit, self.remedy)
+
+
+def check_installed(package: str, purpose: str, extra: str) -> None:
+    """Refuse to begin what needs a package of an extra that is not installed."""
+    if find_spec(package) is None:
+        raise MdpfnError(package, "not installed", f"{purpose} needs it", f"pip install 'mdpfn[{extra}]'")
 
 
 def shown(value: object) -> str:

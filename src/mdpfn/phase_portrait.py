@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.result import save_picture
 
@@ -18,6 +18,7 @@ MOST_SHOWN = 3000  # observations
 
 def plot_values(learner: VectorLearner, path: Path, dims: tuple[int, int]) -> None:
     """Draw values over two dimensions; the others are as in the observation nearest to each point of the grid."""
+    check_installed("matplotlib", "drawing", "plot")
     from matplotlib.figure import Figure  # late: it takes a third of a second
     from scipy.spatial import cKDTree
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.coverage import Coverage
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.posterior import value_draws
 from mdpfn.online.in_context import InContextLearner
@@ -235,6 +235,7 @@ def moving_average(returns: Floats, window: int = SMOOTHING) -> Floats:
 
 def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> None:
     """Draw one learning curve per name: every return as a dot, their moving average as a line."""
+    check_installed("matplotlib", "drawing", "plot")
     from matplotlib.figure import Figure  # late: it takes a third of a second
 
     figure = Figure(figsize=(7, 4), layout="constrained")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.version import __version__
 
 RESULTS = Path("results")
@@ -37,6 +37,7 @@ def train(
     """
     from dataclasses import replace
 
+    check_installed("torch", "training", "train")
     from mdpfn.training.config import load_config
     from mdpfn.training.loop import train as run
 
@@ -103,6 +104,7 @@ def figures(results: Path = RESULTS) -> None:
     Args:
         results: Where the result files are; figures go into its subdirectory figures.
     """
+    check_installed("matplotlib", "drawing", "plot")
     from rich.console import Console
 
     from mdpfn.bench.figures import draw_figures, tables
@@ -119,6 +121,7 @@ def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(measure)
     def command(*arguments: Any, **options: Any) -> None:
+        check_installed("matplotlib", "drawing", "plot")  # before hours of measuring
         measure(*arguments, **options)
         out: Path = options["out"]
         if out.is_dir():
@@ -160,12 +163,6 @@ def main() -> None:
         tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")
     except MdpfnError as error:
         print(f"mdpfn: {error}", file=sys.stderr)
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        missing = MdpfnError("torch", "not installed", "training needs it", "pip install 'mdpfn[train]'")
-        print(f"mdpfn: {missing}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         if error.filename is None:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from tyro.conf import Positional
 
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, check_installed
 
 Experiment: TypeAlias = Literal["table", "depth", "offline", "all"]
 Study: TypeAlias = Literal["depth", "posterior", "calibration", "sizes", "compute"]
@@ -60,7 +60,7 @@ def study(
         out: Where the result files are.
         workers: Processes to measure with.
     """
-    from mdpfn.bench.protocols import calibration, compute, depth, posterior, sizes
+    from mdpfn.bench.protocols import compute, depth, posterior, sizes
     from mdpfn.bench.protocols.methods import stored_weights
 
     _positive("workers", workers)
@@ -80,6 +80,9 @@ def study(
             case "posterior":
                 posterior.run(posterior.PosteriorProtocol(), stored, path, command=command, workers=workers)
             case "calibration":
+                check_installed("torch", "gathering data as in training", "train")
+                from mdpfn.bench.protocols import calibration
+
                 calibration.run(calibration.CalibrationProtocol(), stored, path, command=command, workers=workers)
             case "sizes":
                 sizes.run(sizes.SizesProtocol(), stored, path, command=command, workers=workers)

@@ -10,14 +10,21 @@ from scipy.sparse import csr_array
 
 from mdpfn.arrays import Ints
 
+DENSE_ENTRIES = 20_000  # up to here a dense product is faster than a sparse one
+
 
 class Segments:
     """Which of n segments each row of an array belongs to, prepared once for many reductions."""
 
     def __init__(self, segment: Ints, n: int, dtype: np.dtype[Any]) -> None:
         self.segment, self.n = segment, n
-        rows = np.ones(len(segment), dtype), segment, np.arange(len(segment) + 1)
-        self._members = csr_array(rows, shape=(len(segment), n)).T
+        n_rows = len(segment)
+        if n * n_rows <= DENSE_ENTRIES:
+            self._members = np.zeros((n, n_rows), dtype)
+            self._members[segment, np.arange(n_rows)] = 1
+        else:
+            rows = np.ones(n_rows, dtype), segment, np.arange(n_rows + 1)
+            self._members = csr_array(rows, shape=(n_rows, n)).T
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
         """(n, d) the sum of the rows (rows, d) of each segment."""

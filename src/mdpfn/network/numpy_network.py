@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -65,6 +65,18 @@ class MLP(NamedTuple):
         return self.out(gelu(hidden))
 
 
+class _Folded(NamedTuple):
+    """Weights as a step of propagation uses them: W [a; b] = W_a a + W_b b, piece by piece."""
+
+    query_h: Array
+    query_e: Linear
+    update_h: Array
+    update_e: Linear
+    message: Array
+    state: Linear
+    state_mean: Array
+
+
 class NumpyNetwork:
     """Statistics in, policy logits out; what `PolicyNetwork` computes with the same parameters in evaluation mode."""
 
@@ -77,7 +89,7 @@ class NumpyNetwork:
         if self.dtype.kind != "f":
             raise ValueError(f"they are of the type {self.dtype}")
         self.config = config
-        self.weights = {name: array.astype(self.dtype, copy=False) for name, array in weights.items()}
+        self.weights = {name: weights[name].astype(self.dtype, copy=False) for name in shapes}
         self.encoder = self._mlp("encoder")  # φ_enc
         self.state_init = self._mlp("state_init")  # φ_init
         self.query = self._linear("query")  # W_q [h_sa; e_sa]
@@ -115,8 +127,9 @@ class NumpyNetwork:
         actions = Segments(tokens.pair_action, len(tokens.action_features), self.dtype)
         mean = actions.sums(visited * tokens.action_weight[:, None])
         shift = self._mlp("action_pooling.shift")(np.concatenate([mean, tokens.action_features], axis=1))
-        by_kind = np.pad(shift, ((0, 0), (1, 0))).reshape(-1)  # nothing for TRIED, then UNTRIED, then UNKNOWN
-        added: Array = by_kind[3 * tokens.logit_action + tokens.logit_kind]
+        by_kind = np.zeros((len(shift), 3), self.dtype)  # nothing for TRIED, then UNTRIED, then UNKNOWN
+        by_kind[:, 1:] = shift
+        added: Array = by_kind[tokens.logit_action, tokens.logit_kind]
         return added
 
     def __call__(
@@ -137,33 +150,43 @@ class NumpyNetwork:
             states, pairs = after if share == 1 else (_lerp(states, after[0], share), _lerp(pairs, after[1], share))
         return self._readout(states, pairs, code, tokens)
 
+    @cached_property
+    def _folded(self) -> _Folded:
+        """What `_propagation` makes of the weights alone."""
+        d = self.config.width
+        scale = self.dtype.type((d // self.config.n_heads) ** -0.5)
+        query_weight, update = self.query.weight * scale, self.pair_update.hidden.weight
+        update_m, state_h = update[:, d : 2 * d], self.state_update.hidden.weight[:, :d]
+        message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
+        # A single-successor pair attends to one state only, so W_m W_o v is computed for every state and looked up.
+        weights = self.key.weight, self.value.weight, message @ self.value.weight, state_h
+        biases = self.key.bias, self.value.bias, message @ self.value.bias, self.state_update.hidden.bias
+        return _Folded(
+            query_h=query_weight[:, :d],
+            query_e=Linear(query_weight[:, d:], self.query.bias * scale),
+            update_h=update[:, :d],
+            update_e=Linear(update[:, 2 * d :], self.pair_update.hidden.bias + update_m @ self.output.bias),
+            message=message,
+            state=Linear(np.concatenate(weights), np.concatenate(biases)),
+            state_mean=self.state_update.hidden.weight[:, d:],
+        )
+
     def _propagation(self, code: Array, tokens: Tokens[Array], beta: float, states_of: Segments) -> Step:
         """One step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ as a function; all that does not change over the K steps is done here."""
-        d, n_single = self.config.width, len(tokens.single_successor)
-        scale = self.dtype.type((d // self.config.n_heads) ** -0.5)
-        query_h, query_e = np.split(self.query.weight * scale, 2, axis=1)
-        update_h, update_m, update_e = np.split(self.pair_update.hidden.weight, 3, axis=1)
-        state_h, state_mean = np.split(self.state_update.hidden.weight, 2, axis=1)
-
-        message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
-        pair_constant = linear(code, update_e, self.pair_update.hidden.bias + update_m @ self.output.bias)
-        query_constant = linear(code[n_single:], query_e, self.query.bias * scale)
-        # A single-successor pair attends to one state only, so W_m W_o v is computed for every state and looked up.
-        state_weight = np.concatenate([self.key.weight, self.value.weight, message @ self.value.weight, state_h])
-        state_bias = np.concatenate(
-            [self.key.bias, self.value.bias, message @ self.value.bias, self.state_update.hidden.bias]
-        )
+        d, n_single, folded = self.config.width, len(tokens.single_successor), self._folded
+        pair_constant, query_constant = folded.update_e(code), folded.query_e(code[n_single:])
         edge_bias = self.dtype.type(beta) * tokens.edge_log_prob + tokens.edge_log_multiplicity
         edges = Segments(tokens.edge_pair, len(code) - n_single, self.dtype)
 
         def step(states: Array, pairs: Array) -> tuple[Array, Array]:
-            key, value, single, state_hidden = np.split(linear(states, state_weight, state_bias), 4, axis=1)
-            query = query_constant + pairs[n_single:] @ query_h.T
+            of_states = folded.state(states)
+            key, value, single, state_hidden = (of_states[:, i * d : (i + 1) * d] for i in range(4))
+            query = query_constant + pairs[n_single:] @ folded.query_h.T
             attended = successor_attention(query, key, value, edges, tokens.edge_state, edge_bias, self.config.n_heads)
-            messages = np.concatenate([single[tokens.single_successor], attended @ message.T])
-            pair_hidden = pair_constant + pairs @ update_h.T + messages
+            messages = np.concatenate([single[tokens.single_successor], attended @ folded.message.T])
+            pair_hidden = pair_constant + pairs @ folded.update_h.T + messages
             pairs = self.pair_norm(self.pair_update.finish(pair_hidden) + pairs)
-            state_hidden = state_hidden + mean_over_actions(pairs, tokens, states_of) @ state_mean.T
+            state_hidden = state_hidden + mean_over_actions(pairs, tokens, states_of) @ folded.state_mean.T
             states = self.state_norm(self.state_update.finish(state_hidden) + states)
             return states, pairs
 
@@ -172,7 +195,8 @@ class NumpyNetwork:
     def _readout(self, states: Array, pairs: Array, code: Array, tokens: Tokens[Array]) -> Answer[Array]:
         """φ_head([h_s; h_sa; e_sa; plans]) of every pair, computed once per distinct row and looked up."""
         d = self.config.width
-        head_s, head_sa, head_e, head_row = np.split(self.head.hidden.weight, (d, 2 * d, 3 * d), axis=1)
+        head_s, head_sa, head_e = (self.head.hidden.weight[:, i * d : (i + 1) * d] for i in range(3))
+        head_row = self.head.hidden.weight[:, 3 * d :]
         of_state = linear(states, head_s, self.head.hidden.bias)
         of_pair = pairs @ head_sa.T + code @ head_e.T
         n_unvisited = len(tokens.n_states)

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from mdpfn.arrays import Floats
+from mdpfn.errors import check_installed
 from mdpfn.model.exact import optimal_q
 from mdpfn.model.mdp import TabularMDP
 
@@ -27,6 +28,7 @@ def draw_contact_sheet(mdps: Sequence[TabularMDP], path: Path) -> None:
     Nodes are states, coloured by V*/ρ; thin lines are possible transitions; arrows are where the optimal action
     most likely leads, coloured by the reward it pays. Terminal states are squares, likely starts have a red rim.
     """
+    check_installed("matplotlib", "drawing", "plot")
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
