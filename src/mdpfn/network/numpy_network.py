@@ -247,11 +247,11 @@ def linear(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """x Φ(x), to 1e-9: by its second-order expansion around the nearest point of a grid.
+    """x Φ(x), to 1e-11: by its third-order expansion around the nearest point of a grid.
 
-    The distribution function of SciPy takes three times as long, and its import longer than a plan.
+    The distribution function of SciPy takes twice as long, and its import longer than a plan.
     """
-    value, slope, curvature = _gelu_grid(x.dtype)
+    value, slope, curvature, third = _gelu_grid(x.dtype)
     nearest = np.minimum(np.maximum(x, -GELU_RANGE), GELU_RANGE)
     nearest *= GELU_STEPS
     np.rint(nearest, out=nearest)
@@ -260,7 +260,9 @@ def gelu(x: Array) -> Array:
     place += GELU_RANGE * GELU_STEPS
     nearest /= GELU_STEPS
     distance = np.subtract(x, nearest, out=nearest)
-    activation = curvature.take(place, mode="clip")
+    activation = third.take(place, mode="clip")
+    activation *= distance
+    activation += curvature.take(place, mode="clip")
     activation *= distance
     activation += slope.take(place, mode="clip")
     activation *= distance
@@ -269,15 +271,14 @@ def gelu(x: Array) -> Array:
 
 
 @cache
-def _gelu_grid(dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """x Φ(x), its slope and half its curvature on the grid; beyond it, 0 below and x above."""
+def _gelu_grid(dtype: np.dtype[Any]) -> list[Array]:
+    """The terms of the expansion at the points of the grid; beyond it, 0 below and x above."""
     x = np.arange(-GELU_RANGE * GELU_STEPS, GELU_RANGE * GELU_STEPS + 1) / GELU_STEPS
     below = np.array([math.erfc(-point) / 2 for point in x / math.sqrt(2)])  # Φ
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    value, slope, curvature = x * below, below + x * density, density * (1 - x**2 / 2)
-    for end, line in ((0, 0.0), (-1, 1.0)):
-        value[end], slope[end], curvature[end] = line * x[end], line, 0.0
-    return value.astype(dtype), slope.astype(dtype), curvature.astype(dtype)
+    terms = np.array([x * below, below + x * density, density * (1 - x**2 / 2), density * (x**3 - 4 * x) / 6])
+    terms[:, 0], terms[:, -1] = 0.0, (x[-1], 1.0, 0.0, 0.0)
+    return list(terms.astype(dtype))
 
 
 def _lerp(start: Array, end: Array, share: Any) -> Array:
