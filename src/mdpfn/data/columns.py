@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mdpfn.arrays import Ints
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 
 REQUIRED = ("state", "action", "reward", "next_state")
 OPTIONAL = ("terminated", "truncated")
@@ -37,6 +37,9 @@ class NamedColumn:
 def find_columns(available: Iterable[str], given: Mapping[str, str] | None) -> dict[str, str]:
     """role -> column name, for every role that has a column; names given by the user go first."""
     names = list(available)
+    if given is not None and not isinstance(given, Mapping):
+        limit = "they must be given as {role: name of a column}"
+        raise MdpfnError("columns", shown(given), limit, "leave them out where the names tell")
     found = dict(given or {})
     for role, name in found.items():
         if role not in ROLES:

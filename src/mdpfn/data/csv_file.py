@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from mdpfn.arrays import Bools
+from mdpfn.data.bounded import open_text
 from mdpfn.data.columns import OPTIONAL, NamedColumn, find_columns
 from mdpfn.errors import MdpfnError
 
@@ -32,20 +32,22 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
     whole numbers if the first rows hold nothing else, otherwise names. The next state may be empty.
     """
     try:
-        with _opened(path) as file:
+        with open_text(path) as file:
             header = file.readline().rstrip("\r\n")
             head = list(islice(file, SNIFFED_ROWS))
     except FileNotFoundError:
         raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path") from None
-    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
+    except MdpfnError:  # which is a ValueError, and says more
+        raise
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         limit = f"it could not be read as text ({error})"
         raise MdpfnError("the file", repr(str(path)), limit, "check the path and the encoding") from None
     delimiter = max(",;\t|", key=header.count)
-    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+    names = [name.strip() for name in next(_fields(path, [header], delimiter), [])]
     if len(set(names)) < len(names):
         raise MdpfnError("the header", repr(header[:80]), "every column needs a name of its own", "rename them")
     columns = find_columns(names, given)
-    sample = list(csv.reader(head, delimiter=delimiter))
+    sample = list(_fields(path, head, delimiter))
     places = {role: names.index(name) for role, name in columns.items()}
     samples = {role: [row[place] for row in sample if place < len(row)] for role, place in places.items()}
     samples["state"] = samples["next_state"] = samples["state"] + samples["next_state"]  # these are of one kind
@@ -58,12 +60,14 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
 
     def pieces() -> Iterator[dict[str, Any]]:
         n_read = 1
-        with _opened(path) as file:
+        with open_text(path) as file:
             file.readline()
             while True:
                 try:
                     lines = list(islice(file, ROWS))
                     table = _parsed(lines, kinds, places, names_of, delimiter)
+                except MdpfnError:
+                    raise
                 except (ValueError, IndexError, OSError, EOFError, zlib.error) as error:
                     comma = ", and numbers a decimal point" if delimiter == ";" else ""
                     limit = f"every column needs one type throughout{comma} ({error}, counted from line {n_read + 1})"
@@ -75,6 +79,15 @@ def read_csv(path: Path, given: Mapping[str, str] | None) -> tuple[dict[str, str
                 yield piece | {role: NamedColumn(table[role], numbers.names) for role, numbers in names_of.items()}
 
     return columns, pieces()
+
+
+def _fields(path: Path, lines: list[str], delimiter: str) -> Iterator[list[str]]:
+    """The fields of every row of these lines."""
+    try:
+        yield from csv.reader(lines, delimiter=delimiter)
+    except csv.Error as error:
+        limit = f"its first {SNIFFED_ROWS} rows must be rows of a table ({error})"
+        raise MdpfnError("the file", repr(str(path)), limit, "check its quotes and line ends") from None
 
 
 def _parsed(
@@ -155,9 +168,3 @@ def _truth(text: str) -> bool:
         limit = "terminated and truncated must be true or false, 1 or 0"
         raise MdpfnError("a flag", repr(text), limit, "correct the column, or name another one")
     return word in TRUE
-
-
-def _opened(path: Path) -> TextIO:
-    how: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
-    file: TextIO = gzip.open(path, **how) if path.suffix.lower() == ".gz" else path.open(**how)  # noqa: SIM115
-    return file

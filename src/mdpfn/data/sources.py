@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mdpfn.data.bounded import check_is_file
 from mdpfn.data.columns import REQUIRED, ROLES, find_columns
 from mdpfn.data.csv_file import read_csv
 from mdpfn.errors import MdpfnError
@@ -59,6 +60,7 @@ def open_source(data: Any, columns: Mapping[str, str] | None = None) -> Source:
 
 
 def _open_file(path: Path, columns: Mapping[str, str] | None) -> Source:
+    check_is_file(path)
     kind = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     if kind.lower() in (".csv", ".tsv", ".txt"):
         names, pieces = read_csv(path, columns)

@@ -1,0 +1,67 @@
+"""Text files whose lines end: what has a line without end is refused before it fills the memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+from pathlib import Path
+from typing import IO, Any, TextIO
+
+from mdpfn.errors import MdpfnError
+
+LONGEST_LINE = 131_072  # bytes, which is also what Python's csv takes for one field
+CHUNK = 2**16  # bytes
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse pipes, devices and directories, which may never come to an end; what is not there is left to others."""
+    try:
+        regular = stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MdpfnError("the file", repr(str(path)), f"it cannot be read ({reason})", "check the path") from None
+    if not regular:
+        raise MdpfnError("the file", repr(str(path)), "it must be a regular file", "write what it holds to a file")
+
+
+def open_text(path: Path) -> TextIO:
+    """A text file, perhaps compressed by gzip, to be read line by line."""
+    check_is_file(path)
+    file: Any = gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb", buffering=0)  # noqa: SIM115
+    return io.TextIOWrapper(io.BufferedReader(_Watched(file, path), CHUNK), encoding="utf-8-sig", newline="")
+
+
+class _Watched(io.RawIOBase):
+    """Bytes of a file, refused where a line is too long: its lines are then read as fast as those of any other."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        super().__init__()
+        self.file, self.path = file, path
+        self.n_lines, self.n_since = 1, 0  # lines so far, and bytes since the last one ended
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes."""
+        data = self.file.read(len(buffer))
+        longest = max(map(len, data.split(b"\n"))) if self.n_since + len(data) > LONGEST_LINE else 0
+        first, newline, _ = data.partition(b"\n")
+        if max(longest, self.n_since + len(first)) > LONGEST_LINE:
+            limit = f"line {self.n_lines} or one soon after has more than {LONGEST_LINE:,} characters"
+            remedy = "check that lines end, and leave out columns that are not needed"
+            raise MdpfnError("the file", repr(str(self.path)), limit, remedy)
+        self.n_lines += data.count(b"\n")
+        self.n_since = len(data) - data.rfind(b"\n") - 1 if newline else self.n_since + len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file as well."""
+        self.file.close()
+        super().close()
