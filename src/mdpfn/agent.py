@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack, get_args
@@ -11,12 +12,12 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.checks import check_choice, whole_number
+from mdpfn.checks import a_path, check_choice, whole_number
 from mdpfn.data.reader import DatasetReader
 from mdpfn.data.sources import open_source
 from mdpfn.data.vectors import VectorReader, holds_vectors
-from mdpfn.errors import MdpfnError
-from mdpfn.evidence import Statistics, Transition
+from mdpfn.errors import MdpfnError, shown
+from mdpfn.evidence import Statistics
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.explanation import Explanation
 from mdpfn.export import policy_to_json
@@ -65,7 +66,7 @@ class Agent:
             check_choice("exploration", exploration, get_args(Exploration), remedy)
         if not isinstance(acting_temperature, int | float | np.number) or not 0 < acting_temperature < np.inf:
             limit = "it must be positive and finite"
-            raise MdpfnError("acting_temperature", repr(acting_temperature), limit, "use a value such as 0.3")
+            raise MdpfnError("acting_temperature", shown(acting_temperature), limit, "use a value such as 0.3")
         self.model, self.acting_temperature = model, float(acting_temperature)
         self.exploration: Exploration = exploration or model.exploration
         self.limits = Limits.of(model)
@@ -127,7 +128,7 @@ class Agent:
         Plans by itself when an episode has ended or something was new.
         """
         problem = self.problem
-        return problem.encoding.actions.decode(problem.act(problem.state_id(observation, action_mask)))
+        return problem.encoding.actions.decode(problem.act_on(observation, action_mask))
 
     def observe(
         self,
@@ -145,12 +146,7 @@ class Agent:
         `terminated` says that nothing can be earned after `next_observation`, `truncated` that the episode was
         broken off there, which says nothing about the state. `action_mask` says which actions exist after it.
         """
-        problem = self.problem
-        action_id = problem.encoding.actions.encode(action)
-        reward = problem.checked_reward(reward, terminated, truncated)
-        problem.check(next_observation, action_mask)  # before the first of the two gets an id
-        state, next_state = problem.state_id(observation), problem.state_id(next_observation, action_mask)
-        problem.record(Transition(state, action_id, reward, next_state, terminated, truncated))
+        self.problem.observe(observation, action, reward, next_observation, terminated, truncated, action_mask)
 
     def solve(
         self,
@@ -176,25 +172,37 @@ class Agent:
         whole_number("evaluate", evaluate, low=0)
         if max_episode_steps is not None:
             whole_number("max_episode_steps", max_episode_steps, low=1)
+        if not isinstance(resume, bool | np.bool_):
+            raise MdpfnError("resume", shown(resume), "it must be True or False", "use True to go on")
         env = made_env(env)
         spaces = spaces_of(env)
-        before = self._problem, self._plan, self._evaluation
-        if resume:
-            self._check_resumed(env, spaces, options)
-        else:
-            self.reset(*spaces, seed=seed, **options)
-        problem = self.problem
-        problem.learner.begin(episodes)
-        try:
-            problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
-        except BaseException:
-            if (
-                not resume and problem.learner.evidence.n_transitions == 0
-            ):  # nothing was learned, so nothing is forgotten
-                self._problem, self._plan, self._evaluation = before
-            raise
+        with self._nothing_forgotten():
+            if resume:
+                self._check_resumed(env, spaces, options)
+            else:
+                self.reset(*spaces, seed=seed, **options)
+            self.problem.learner.begin(episodes)
+            self.problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
         self._evaluation = self._evaluated(env, evaluate, seed, max_episode_steps) if evaluate else np.zeros(0)
         return self.result
+
+    @contextmanager
+    def _nothing_forgotten(self, *, but_learned: bool = True) -> Iterator[None]:
+        """If anything is raised the agent is what it was, unless it learned something that is to be kept."""
+        problem, before = self._problem, (self._problem, self._plan, self._evaluation)
+        n_known, begun = (
+            (0, None) if problem is None else (problem.learner.evidence.n_transitions, problem.before_run())
+        )
+        try:
+            yield
+        except BaseException:
+            now = self._problem
+            learned = 0 if now is None else now.learner.evidence.n_transitions - (n_known if now is problem else 0)
+            if not (learned and but_learned):
+                if begun is not None:
+                    begun.restore()
+                self._problem, self._plan, self._evaluation = before
+            raise
 
     def _check_resumed(self, env: Any, spaces: tuple[Any, Any], given: Mapping[str, Any]) -> None:
         """Refuse to go on in another environment, or with other options."""
@@ -206,7 +214,7 @@ class Agent:
         known = problem.encoding.observation_space, problem.encoding.action_space
         if known != spaces:
             limit = f"the agent knows {known[0]} and {known[1]}"
-            raise MdpfnError("env", repr(env), limit, "resume with the same spaces, or start afresh without resume")
+            raise MdpfnError("env", shown(env), limit, "resume with the same spaces, or start afresh without resume")
 
     def _evaluated(self, env: Any, episodes: int, seed: int | None, max_episode_steps: int | None) -> Floats:
         """Returns of the final policy, in states of which it never heard as well."""
@@ -239,6 +247,18 @@ class Agent:
         reports what was used. Without spaces, numbers are ids, rows of floats are vectors, and all else is a name.
         `result.coverage` tells where the data is thin. The options are those of `reset`.
         """
+        with self._nothing_forgotten(but_learned=False):
+            return self._fitted(transitions, columns, observation_space, action_space, seed, options)
+
+    def _fitted(
+        self,
+        transitions: Any,
+        columns: Mapping[str, str] | None,
+        observation_space: Any,
+        action_space: Any,
+        seed: int | None,
+        options: OptionFields,
+    ) -> Agent:
         started = time.perf_counter()
         vectors, source = holds_vectors(open_source(transitions, columns), observation_space)
         checked = self._options(options, vectors=vectors)
@@ -278,11 +298,15 @@ class Agent:
         without a word ("best").
         """
         check_choice("on_unknown", on_unknown, get_args(OnUnknown))
+        if not isinstance(deterministic, bool | np.bool_):
+            limit = "it must be True or False"
+            raise MdpfnError("deterministic", shown(deterministic), limit, "use True for the best action")
         problem = self.problem
-        if isinstance(problem, VectorProblem):
-            return problem.predict(observation, action_mask, deterministic=deterministic), state
-        rng = None if deterministic else problem.learner.rng
-        return self.plan().predict(observation, action_mask, rng, on_unknown), state
+        with problem.turn():
+            if isinstance(problem, VectorProblem):
+                return problem.predict(observation, action_mask, deterministic=deterministic), state
+            rng = None if deterministic else problem.learner.rng
+            return self.plan().predict(observation, action_mask, rng, on_unknown), state
 
     def explain(self, observation: Any) -> Explanation:
         """Why an action is recommended there: what was seen of every action, what it may be worth, what decides."""
@@ -312,7 +336,7 @@ class Agent:
         if statistics is not None:
             if not isinstance(statistics, Statistics):
                 limit = "it must be mdpfn.Statistics"
-                raise MdpfnError("statistics", repr(statistics), limit, "use Statistics.from_counts, or fit for data")
+                raise MdpfnError("statistics", shown(statistics), limit, "use Statistics.from_counts, or fit for data")
             options = self._options({"discount": discount, "reward_range": reward_range, "risk": risk})
             if statistics.n_transitions:
                 options.check_rewards(statistics.reward_min, statistics.reward_max)
@@ -321,15 +345,16 @@ class Agent:
         for field, value in (("discount", discount), ("reward_range", reward_range)):
             if value is not None:
                 limit = "the problem at hand has its own: this one is for statistics"
-                raise MdpfnError(field, repr(value), limit, "give it to reset, solve or fit")
+                raise MdpfnError(field, shown(value), limit, "give it to reset, solve or fit")
         problem = self._tabular
         risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
-        if depth is not None:
-            return self._plan_of(problem.learner, planner, risk, problem.encoding)
-        logits = problem.learner.planner_output().policy_logits
-        if self._plan is None or self._plan.policy_logits is not logits or self._plan.risk != risk:
-            self._plan = self._plan_of(problem.learner, planner, risk, problem.encoding)
-        return self._plan
+        with problem.turn():
+            if depth is not None:
+                return self._plan_of(problem.learner, planner, risk, problem.encoding)
+            plan, logits = self._plan, problem.learner.planner_output().policy_logits
+            if plan is None or plan.policy_logits is not logits or plan.risk != risk:
+                self._plan = plan = self._plan_of(problem.learner, planner, risk, problem.encoding)
+            return plan
 
     def _plan_of(
         self, learner: InContextLearner, planner: NetworkPlanner, risk: float | None, encoding: SpaceEncoding | None
@@ -366,9 +391,10 @@ class Agent:
     @property
     def result(self) -> Result:
         """What came of everything so far."""
-        if isinstance(self.problem, VectorProblem):
-            return VectorResult(self.problem, self._evaluation, self.model.name)
-        return Result.of(self._tabular, self.plan(), self._evaluation, self.model.name)
+        with self.problem.turn():
+            if isinstance(self.problem, VectorProblem):
+                return VectorResult(self.problem, self._evaluation, self.model.name)
+            return Result.of(self._tabular, self.plan(), self._evaluation, self.model.name)
 
     def save(self, path: str | Path, *, copy_weights: bool = False) -> None:
         """Write the agent to a file: what it observed, what things are called, and where it was.
@@ -380,7 +406,8 @@ class Agent:
             "exploration": self.exploration,
             "acting_temperature": self.acting_temperature,
         }
-        write_agent(Path(path), self.model, settings, self._problem, copy_weights=copy_weights)
+        with nullcontext() if self._problem is None else self._problem.turn():
+            write_agent(a_path(path), self.model, settings, self._problem, copy_weights=copy_weights)
 
     def export(self, path: str | Path) -> None:
         """Write the policy of `predict` as JSON: states or nodes, actions, probabilities, values, intervals, masks.
@@ -393,7 +420,7 @@ class Agent:
     def load(cls, path: str | Path) -> Agent:
         """The agent that `save` wrote. It goes on where it was: same observations, same policy, same chances."""
         with only_whole_files(path):
-            model, settings, saved = read_agent(Path(path))
+            model, settings, saved = read_agent(a_path(path))
             agent = cls(model, **settings)
             if saved is not None and saved.holds_vectors:
                 agent._face(saved.vector_problem(agent.limits))
@@ -414,6 +441,8 @@ class Agent:
 
     def _face(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
         """Turn to a problem, and forget the one before."""
+        if self._problem is not None:
+            self._problem.refuse_others()
         self._problem, self._plan, self._evaluation = problem, None, np.zeros(0)
 
     def _learner(self, statistics: Statistics, options: Options, seed: int | None) -> InContextLearner:

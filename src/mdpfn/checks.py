@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-import reprlib
 from collections import Counter
 from numbers import Integral
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mdpfn.arrays import Bools, Floats, Ints
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 
 
 def finite_floats(field: str, values: ArrayLike) -> Floats:
@@ -29,7 +29,15 @@ def finite_floats(field: str, values: ArrayLike) -> Floats:
 def check_choice(field: str, value: Any, choices: tuple[str, ...], remedy: str = "choose one of them") -> None:
     """Refuse a value that is none of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise MdpfnError(field, repr(value), f"it must be one of {', '.join(choices)}", remedy)
+        raise MdpfnError(field, shown(value), f"it must be one of {', '.join(choices)}", remedy)
+
+
+def a_path(value: Any) -> Path:
+    """The value as a path."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise MdpfnError("the path", shown(value), "it must be text or a Path", "give the name of a file") from None
 
 
 def checked_ids(field: str, values: ArrayLike, n: int | None = None) -> Ints:
@@ -82,10 +90,34 @@ def checked_action_mask(values: ArrayLike, n_actions: int) -> tuple[bool, ...]:
     return tuple(mask.tolist())
 
 
+def masks_of(values: Any, n: int) -> list[Any]:
+    """A mask for each of n observations: one for all of them, None perhaps, or as many as there are."""
+    if n_axes(values) != 2:
+        return [values] * n
+    if len(values) != n:
+        limit = f"there are {n} observations"
+        raise MdpfnError("action_mask", f"of {len(values)} rows", limit, "give one mask, or one per observation")
+    return list(values)
+
+
+def n_axes(values: Any) -> int:
+    """How many axes an array, or nested lists that are one, have; −1 where they are ragged."""
+    try:
+        return np.ndim(values)
+    except ValueError:
+        return -1
+
+
+def check_flag(field: str, flag: Any) -> None:
+    """Refuse what is no truth value."""
+    if flag is not True and flag is not False and not isinstance(flag, np.bool_):
+        raise MdpfnError(field, shown(flag), "it must be True or False", "say how the episode ended")
+
+
 def whole_number(field: str, value: object, low: int) -> int:
     """The value as an integer of at least `low`."""
     if not isinstance(value, Integral) or int(value) < low:
-        raise MdpfnError(field, repr(value), f"it must be a whole number of at least {low}", "correct it")
+        raise MdpfnError(field, shown(value), f"it must be a whole number of at least {low}", "correct it")
     return int(value)
 
 
@@ -95,14 +127,14 @@ def check_types(config: object) -> None:
         value = getattr(config, field)
         if not is_of_type(value, hint):
             limit = f"it must be of type {inspect.formatannotation(hint)}"
-            raise MdpfnError(field, reprlib.repr(value), limit, "correct the configuration")
+            raise MdpfnError(field, shown(value), limit, "correct the configuration")
 
 
 def _array(field: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
     try:
         return np.asarray(values, dtype=dtype)
-    except (TypeError, ValueError):
-        raise MdpfnError(field, reprlib.repr(values), "it must be an array of numbers", "correct it") from None
+    except (TypeError, ValueError, OverflowError):
+        raise MdpfnError(field, shown(values), "it must be an array of numbers", "correct it") from None
 
 
 def is_of_type(value: object, hint: Any) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence.store import statistics_to_arrays
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
@@ -70,11 +70,11 @@ def _read_model(weights: dict[str, Any], arrays: Arrays) -> Model:
         return build_model(str(weights["name"]), named(WEIGHTS, arrays), weights["card"])
     if weights["name"] not in shipped_models():  # a file must not make its reader open others
         limit = f"the agent needs weights that come with this version ({', '.join(shipped_models())})"
-        raise MdpfnError("weights", repr(weights["name"]), limit, "use the version that saved it, or copy_weights")
+        raise MdpfnError("weights", shown(weights["name"]), limit, "use the version that saved it, or copy_weights")
     model = load_model(weights["name"])
     if model.card.get("sha256") != weights["sha256"]:
         limit = f"the agent was saved with others of that name ({str(weights['sha256'])[:12]}…)"
-        raise MdpfnError("weights", repr(weights["name"]), limit, "use the version that saved it, or copy_weights")
+        raise MdpfnError("weights", shown(weights["name"]), limit, "use the version that saved it, or copy_weights")
     return model
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
-from mdpfn.checks import checked_action_mask
+from mdpfn.checks import checked_action_mask, masks_of
 from mdpfn.data.pandas_frame import pandas_frame
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
 from mdpfn.planners.policies import best_actions, greedy_actions, softmax
@@ -105,8 +105,7 @@ class Plan:
         if not states.is_batch(observation):
             return action_of(observation, action_mask)
         single = states.unbatch(observation)
-        masks = [action_mask] * len(single) if np.ndim(action_mask) < 2 else list(action_mask)
-        return actions.batch(list(map(action_of, single, masks)))
+        return actions.batch(list(map(action_of, single, masks_of(action_mask, len(single)))))
 
     def is_known(self, state: int) -> bool:
         """Whether anything is known of the state with this id."""
@@ -190,7 +189,7 @@ class Plan:
 def say_unknown(observation: Any, how: OnUnknown) -> None:
     """Warn of a state of which nothing is known, or refuse it."""
     limit, remedy = "nothing is known of this state", 'observe it first, or say on_unknown="best" to go by the prior'
-    error = MdpfnError("observation", repr(observation), limit, remedy)
+    error = MdpfnError("observation", shown(observation), limit, remedy)
     if how == "raise":
         raise error
     warnings.warn(str(error), UnknownStateWarning, stacklevel=5)

@@ -47,8 +47,8 @@ def write_file(path: Path, data: bytes) -> None:
     """Put these bytes in the place of whatever the file at `path` held, in one step that survives a crash."""
     try:
         place = Path(os.path.realpath(path))
-        if place.is_dir():
-            limit = "it is a directory, and what is saved is one file"
+        if place.exists() and not place.is_file():  # the owner of a machine could replace its devices
+            limit = f"it is {'a directory' if place.is_dir() else 'no file'}, and what is saved is one file"
             raise MdpfnError("the path", repr(str(path)), limit, "choose the name of a file")
         place.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers_of(place)

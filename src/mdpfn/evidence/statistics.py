@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mdpfn.arrays import Bools, Floats, Ints, sums_by
-from mdpfn.checks import checked_flags, checked_ids, checked_mask, finite_floats, whole_number
-from mdpfn.errors import MdpfnError
+from mdpfn.checks import a_path, checked_flags, checked_ids, checked_mask, finite_floats, whole_number
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence.protocol import Novelty, Transition
 from mdpfn.evidence.table import PairTable
 
@@ -75,6 +75,44 @@ class Statistics:
         self.n_transitions += 1
         self._table = None
         return Novelty(n_visits, new_successor=count == 0, new_scale=self.reward_scale != before)
+
+    def before(self, transition: Transition) -> tuple[Any, ...]:
+        """What `take_back` needs to forget a transition that is about to be added, as if it had never been."""
+        pair, following = transition.state * self.n_actions + transition.action, transition.next_state
+        nothing: dict[int, float] = {}
+        return (
+            pair,
+            following,
+            self._n_visits.get(pair),
+            self._reward_sum.get(pair),
+            self._reward_square_sum.get(pair),
+            self._successors.get(pair, nothing).get(following),
+            self._terminated.get(pair, nothing).get(following),
+            following in self.terminal,
+            (self.reward_min, self.reward_max, self.n_transitions, self._table),
+        )
+
+    def take_back(self, before: tuple[Any, ...]) -> None:
+        """Put back what was before a transition, of which all, some or nothing may have been added."""
+        pair, following, *sums, n_following, n_ended, was_terminal, rest = before
+        for table, value in zip((self._n_visits, self._reward_sum, self._reward_square_sum), sums, strict=True):
+            _put_back(table, pair, value)
+        for rows, value in ((self._successors, n_following), (self._terminated, n_ended)):
+            if pair in rows:
+                _put_back(rows[pair], following, value)
+                _put_back(rows, pair, rows[pair] or None)
+        if not was_terminal:
+            self.terminal.discard(following)
+        self.reward_min, self.reward_max, self.n_transitions, self._table = rest
+
+    def before_naming(self, state: int) -> tuple[Any, ...]:
+        """What `take_back_naming` needs to forget that there is such a state, and what a mask says of it."""
+        return state, self.n_states, self._allowed.get(state), self._table
+
+    def take_back_naming(self, before: tuple[Any, ...]) -> None:
+        """Put back what was before a state was named or masked."""
+        state, self.n_states, allowed, self._table = before
+        _put_back(self._allowed, state, allowed)
 
     def add_transitions(
         self,
@@ -197,14 +235,14 @@ class Statistics:
         """Write them to a file, for `load` to read."""
         from mdpfn.evidence.store import save_statistics  # late: it imports this module
 
-        save_statistics(self, Path(path))
+        save_statistics(self, a_path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Statistics:
         """The statistics that `save` wrote to this file."""
         from mdpfn.evidence.store import load_statistics
 
-        return load_statistics(Path(path))
+        return load_statistics(a_path(path))
 
     @property
     def reward_scale(self) -> float:
@@ -338,7 +376,7 @@ class Statistics:
             value = getattr(transition, field)
             if not isinstance(value, Integral) or not 0 <= int(value) < n:
                 limit = f"ids are whole numbers from 0 to {n - 1}"
-                raise MdpfnError(field, repr(value), limit, "check the size of the space")
+                raise MdpfnError(field, shown(value), limit, "check the size of the space")
         raise AssertionError("some id is out of range")
 
 
@@ -350,8 +388,16 @@ def checked_reward(reward: Any) -> float:
         reward = float(reward)
     if not (isinstance(reward, Real) and -LARGEST_REWARD <= reward <= LARGEST_REWARD):  # type: ignore[operator]
         limit = f"it must be a finite number, at most {LARGEST_REWARD:g} in size"
-        raise MdpfnError("reward", repr(reward), limit, "drop, repair or rescale it")
+        raise MdpfnError("reward", shown(reward), limit, "drop, repair or rescale it")
     return float(reward)
+
+
+def _put_back(table: dict[int, Any], key: int, value: Any) -> None:
+    """What a table held for a key; None if it held nothing."""
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
 
 
 def _accumulate(table: dict[int, float], pair: Ints, values: Floats) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -69,6 +69,10 @@ class Carried:
     scalars: Floats = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, np.inf]))  # by the indices above
     known: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # states with a row of their own in …
     exploring: Floats = field(default_factory=lambda: np.zeros((1, 0)))  # (known + 1, A) X; the last row is any other's
+
+    def copy(self) -> Carried:
+        """One that can be changed without this one."""
+        return Carried(**{name: array.copy() for name, array in vars(self).items()})
 
     def make_room(self, n_states: int, n_actions: int) -> None:
         """Let there be an entry for every state and action."""
@@ -137,7 +141,8 @@ class EarningExplorer:
 
     def plan(self, table: PairTable, info: ProblemInfo, clock: Clock) -> None:
         """Decide what every state is to be acted in by, from now on."""
-        rows, carried = _Rows(EmpiricalModel.of(table)), self.carried
+        rows, carried = _Rows(EmpiricalModel.of(table)), self.carried.copy()
+        self.carried = carried  # the old one stays as it is, for whoever is interrupted
         carried.scalars[REPLAN] = self._replan_step(clock, info.discount[0])
         carried.make_room(int(table.n_states[0]) + 1, rows.n_actions)
         values = np.where(rows.untried, 0.0, -np.inf)
@@ -168,6 +173,20 @@ class EarningExplorer:
             carried.exploring = np.insert(carried.exploring, row, carried.exploring[-1], axis=0)
             self._row_of = None
         carried.exploring[row, action] = -np.inf
+
+    def before(self, state: int, action: int) -> tuple[Any, ...]:
+        """What `take_back` needs to forget that an action was tried."""
+        carried, row = self.carried, self._row(state)
+        value = carried.exploring[row, action] if carried.exploring.size else None
+        return carried.known, carried.exploring, (row, action), value
+
+    def take_back(self, before: tuple[Any, ...]) -> None:
+        """Put back what was before an action was tried."""
+        self.carried.known, self.carried.exploring, place, value = before
+        if value is not None:
+            self.carried.exploring[place] = value
+        self._row_of = None
+        self._chosen.clear()
 
     def _row(self, state: int) -> int:
         if self._row_of is None:

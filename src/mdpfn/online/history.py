@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,28 @@ class History:
     start_states: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
     under_way: dict[int, UnderWay] = field(default_factory=dict)  # by environment
+
+    def before(self, state: State, environment: int = 0) -> tuple[Any, ...]:
+        """What `take_back` needs to forget a step that is about to be noted."""
+        episode = self.under_way.get(environment)
+        if episode is not None:
+            return environment, len(self.returns), (episode.total, episode.discounted, episode.length), None, None
+        starts = None if isinstance(state, np.ndarray) else self.start_states.get(state)
+        return environment, len(self.returns), None, state, starts
+
+    def take_back(self, before: tuple[Any, ...]) -> None:
+        """Put back what was before a step, of which all, some or nothing may have been noted."""
+        environment, n_episodes, episode, state, starts = before
+        for column in (self.returns, self.discounted_returns, self.lengths):
+            del column[n_episodes:]
+        if episode is not None:
+            self.under_way[environment] = UnderWay(*episode)
+            return
+        self.under_way.pop(environment, None)
+        if starts is not None:
+            self.start_states[state] = starts
+        elif not isinstance(state, np.ndarray):
+            self.start_states.pop(state, None)
 
     def note(self, state: State, reward: float, ended: bool, environment: int = 0) -> None:
         """One more step of an episode."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from mdpfn.arrays import Floats
 from mdpfn.evidence import Novelty, PairTable, Statistics, Transition
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
+from mdpfn.online.before import Before
 from mdpfn.online.learner import Learner
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, softmax
@@ -67,16 +68,22 @@ class InContextLearner(Learner):
         return self._sampler(state) if state < len(self.acting_policy) else self.any_action(state)
 
     def _plan_acting(self) -> None:
-        """Decide what to act by from now on."""
-        self.acting_policy = self._sampler = None
-        if self._exploits:
-            self.acting_policy = self.plan()
-        elif self.explorer is not None:
-            self.explorer.plan(self.table(), self.info, self.clock)
-        else:
-            self.acting_policy = softmax(self.planner_output().policy_logits / self.acting_temperature)
-        self.has_plan = True
-        self.clock.planned()
+        """Decide what to act by from now on; if anything is raised, as before."""
+        before = dict(vars(self)), Before(self.clock, self.explorer)
+        try:
+            self.acting_policy = self._sampler = None
+            if self._exploits:
+                self.acting_policy = self.plan()
+            elif self.explorer is not None:
+                self.explorer.plan(self.table(), self.info, self.clock)
+            else:
+                self.acting_policy = softmax(self.planner_output().policy_logits / self.acting_temperature)
+            self.has_plan = True
+            self.clock.planned()
+        except BaseException:
+            vars(self).update(before[0])
+            before[1].restore()
+            raise
 
     @property
     def _exploits(self) -> bool:
@@ -94,6 +101,22 @@ class InContextLearner(Learner):
         elif novelty.n_visits == 1 and self.has_plan and self.acting_policy is None and self.explorer is not None:
             self.explorer.tried(transition.state, int(transition.action))
         return novelty
+
+    def before(self, transition: Transition) -> Any:
+        """What `take_back` needs to forget a transition that is about to be observed."""
+        evidence = self.evidence.before(transition)
+        explorer = None
+        if self.explorer is not None and evidence[2] is None:  # a pair that was never visited: the explorer notes it
+            explorer = self.explorer.before(transition.state, transition.action)
+        return evidence, dict(vars(self.clock)), self.has_plan, explorer
+
+    def take_back(self, before: Any) -> None:
+        """Put back what was before a transition, of which all, some or nothing may have been learned."""
+        evidence, clock, self.has_plan, explorer = before
+        self.evidence.take_back(evidence)
+        vars(self.clock).update(clock)
+        if explorer is not None and self.explorer is not None:
+            self.explorer.take_back(explorer)
 
     def _plans_again(self) -> bool:
         if self.clock.steps_since_plan == self.replan_every:

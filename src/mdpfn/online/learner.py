@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,14 @@ class Learner(ABC):
     def observe(self, transition: Transition) -> Novelty:
         """Learn from one transition, and say what was new about it."""
         return self.evidence.add(transition)
+
+    def before(self, transition: Transition) -> Any:
+        """What `take_back` needs to forget a transition that is about to be observed."""
+        return self.evidence.before(transition)
+
+    def take_back(self, before: Any) -> None:
+        """Put back what was before a transition, of which all, some or nothing may have been learned."""
+        self.evidence.take_back(before)
 
     @abstractmethod
     def plan(self) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, get_args
 import numpy as np
 
 from mdpfn.checks import check_choice
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.exploration.earning import Objective
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, ProblemInfo, RewardRange
 
@@ -39,19 +39,19 @@ class Options:
 
     def __post_init__(self) -> None:
         if not isinstance(self.discount, Real) or not 0 <= self.discount < 1:
-            raise MdpfnError("discount", repr(self.discount), "it must lie in [0, 1)", "use a value such as 0.95")
+            raise MdpfnError("discount", shown(self.discount), "it must lie in [0, 1)", "use a value such as 0.95")
         if self.reward_range is not None and not _is_range(self.reward_range):
             limit = "it must be (low, high), both finite, low ≤ high and not both 0"
-            raise MdpfnError("reward_range", repr(self.reward_range), limit, "leave it out if it is not known")
+            raise MdpfnError("reward_range", shown(self.reward_range), limit, "leave it out if it is not known")
         if self.replan_every is not None and not (isinstance(self.replan_every, Integral) and self.replan_every >= 1):
             limit = "it must be a number of steps, at least 1"
-            raise MdpfnError("replan_every", repr(self.replan_every), limit, "leave it out to plan once per episode")
+            raise MdpfnError("replan_every", shown(self.replan_every), limit, "leave it out to plan once per episode")
         if self.risk is not None and not (isinstance(self.risk, Real) and 0 < self.risk < 1):
             limit = "it must be a level in (0, 1), low to avoid risk"
-            raise MdpfnError("risk", repr(self.risk), limit, "leave it out for the policy of the network")
+            raise MdpfnError("risk", shown(self.risk), limit, "leave it out for the policy of the network")
         check_choice("objective", self.objective, get_args(Objective), "leave it out to earn while learning")
         if not isinstance(self.explore, bool | np.bool_):
-            raise MdpfnError("explore", repr(self.explore), "it must be True or False", "use False to exploit only")
+            raise MdpfnError("explore", shown(self.explore), "it must be True or False", "use False to exploit only")
         plain = {
             "explore": bool(self.explore),
             "discount": float(self.discount),
@@ -68,7 +68,7 @@ class Options:
         for name in given:
             if name not in cls.__dataclass_fields__:
                 limit = f"the options are {', '.join(cls.__dataclass_fields__)}"
-                raise MdpfnError("the option", repr(name), limit, "check its name")
+                raise MdpfnError("the option", shown(name), limit, "check its name")
         return cls(**({"discount": discount} | {name: value for name, value in given.items() if value is not None}))
 
     @property
@@ -82,7 +82,7 @@ class Options:
         for reward in rewards:
             if isinstance(reward, Real) and not low <= reward <= high:
                 limit = f"reward_range allows {low} to {high}"
-                raise MdpfnError("reward", repr(reward), limit, "give a range that holds every reward, or none")
+                raise MdpfnError("reward", shown(reward), limit, "give a range that holds every reward, or none")
 
 
 def _is_range(value: Any) -> bool:

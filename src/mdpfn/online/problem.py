@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from threading import get_ident
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from mdpfn.checks import checked_action_mask, whole_number
+from mdpfn.checks import check_flag, checked_action_mask, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import State, Statistics, Transition
 from mdpfn.evidence.statistics import checked_reward
+from mdpfn.online.before import Before
 from mdpfn.online.history import History
 from mdpfn.online.learner import Learner
 from mdpfn.online.loop import run_episodes
 from mdpfn.online.options import Options
 from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.worlds import worlds_of
+from mdpfn.spaces.codec import LabelCodec
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.weights.limits import Limits
 
+LONGEST_WAIT, SHORT_WAIT = 10.0, 0.001  # seconds: for the call of another thread, before one looks again
 L = TypeVar("L", bound=Learner | VectorLearner)
 OnEpisode: TypeAlias = Callable[[History], bool | None]
 """Called after every episode; the run ends if it returns False."""
@@ -38,6 +44,9 @@ class Problem(Generic[L]):
     history: History = field(default_factory=History)
     starts_known: bool = True  # whether the order of the data tells where episodes started
     columns: Mapping[str, str] | None = None  # of the data that was read
+    owner: int = 0  # the thread whose call changes something right now
+    runner: int = 0  # the thread that lives through episodes of an environment
+    _namings: list[Callable[[], None]] = field(default_factory=list)  # how to take back what a call gave ids to
 
     def state_id(self, observation: Any, action_mask: Any = None) -> State:
         """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
@@ -46,13 +55,23 @@ class Problem(Generic[L]):
             if state < self.encoding.states.n and state < self.learner.evidence.n_states:
                 return state
         mask = self.check(observation, action_mask)
-        evidence = self.learner.evidence
+        evidence, states = self.learner.evidence, self.encoding.states
         assert isinstance(evidence, Statistics)
-        state = self.encoding.states.encode(observation)
+        self._namings.append(
+            partial(self._take_back_naming, states.n, evidence.before_naming(states.find(observation)))
+        )
+        state = states.encode(observation)
         evidence.make_room(state + 1)
         if mask is not None:
             evidence.allow(state, mask)
         return state
+
+    def _take_back_naming(self, n_labels: int, before: tuple[Any, ...]) -> None:
+        """Forget an observation that was new, and what a mask said of it."""
+        if isinstance(self.encoding.states, LabelCodec):
+            self.encoding.states.forget(n_labels)
+        assert isinstance(self.learner.evidence, Statistics)
+        self.learner.evidence.take_back_naming(before)
 
     def check(self, observation: Any, action_mask: Any = None) -> tuple[bool, ...] | None:
         """The mask in plain truth values; what cannot be taken in is refused before anything is changed."""
@@ -62,25 +81,118 @@ class Problem(Generic[L]):
             self.limits.check_sizes(evidence.n_states + 1, evidence.n_actions)
         return mask
 
+    def act_on(self, observation: Any, action_mask: Any = None) -> int:
+        """The action to take after an observation, exploring; if anything is raised, nobody asked."""
+        self._take_turn()
+        try:
+            return self._act(self.state_id(observation, action_mask))
+        except BaseException:
+            self._take_back_namings()
+            raise
+        finally:
+            self._namings.clear()
+            self.owner = 0
+
+    def observe(
+        self, observation: Any, action: Any, reward: Any, following: Any, terminated: Any, truncated: Any, mask: Any
+    ) -> None:
+        """Learn from one transition, or, if anything is raised, nothing."""
+        self._take_turn()
+        try:
+            number = self.encoding.actions.encode(action)
+            reward = self.checked_reward(reward, terminated, truncated)
+            self.check(following, mask)  # before the first of the two gets an id
+            state, next_state = self.state_id(observation), self.state_id(following, mask)
+            self._record(Transition(state, number, reward, next_state, terminated, truncated), 0)
+        except BaseException:
+            self._take_back_namings()
+            raise
+        finally:
+            self._namings.clear()
+            self.owner = 0
+
     def act(self, state: State) -> int:
+        """The action to take in a state, exploring."""
+        self._take_turn()
+        try:
+            return self._act(state)
+        finally:
+            self.owner = 0
+
+    def record(self, transition: Transition, environment: int = 0) -> None:
+        """Let the learner observe one transition, and remember how the episode goes."""
+        self._take_turn()
+        try:
+            reward = self.checked_reward(transition.reward, transition.terminated, transition.truncated)
+            self._record(transition._replace(reward=reward), environment)
+        finally:
+            self._namings.clear()
+            self.owner = 0
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let nobody else change anything meanwhile."""
+        mine = self.owner == get_ident()
+        if not mine:
+            self._wait_for_turn()
+        try:
+            yield
+        finally:
+            if not mine:
+                self.owner = 0
+
+    def _take_turn(self) -> None:
+        """Calls of several threads follow each other. While one of them runs episodes, the others may only look on."""
+        me = get_ident()
+        if self.runner:
+            self.refuse_others()
+        if self.owner and self.owner != me:
+            self._wait_for_turn()
+        self.owner = me  # nothing comes between the last look and this: threads are switched at calls and loops
+
+    def refuse_others(self) -> None:
+        """Refuse what another thread asks for while one runs episodes."""
+        if self.runner and self.runner != get_ident():
+            limit = "it lives through episodes there"
+            raise MdpfnError("the agent", "busy in another thread", limit, "give every thread its own agent")
+
+    def _wait_for_turn(self) -> None:
+        me, waited = get_ident(), time.monotonic()
+        while self.owner:
+            if time.monotonic() - waited > LONGEST_WAIT:
+                limit = "calls of several threads take turns, and this one would wait for too long"
+                raise MdpfnError("the agent", "busy in another thread", limit, "give every thread its own agent")
+            time.sleep(SHORT_WAIT)
+        self.owner = me
+
+    def _take_back_namings(self) -> None:
+        for take_back in reversed(self._namings):
+            take_back()
+
+    def _act(self, state: State) -> int:
         """The learner's action, exploring; another one where it chose before a mask forbade that."""
         learner, action = self.learner, self.learner.act(state)
         assert isinstance(learner, Learner)
         mask = learner.evidence.mask(state)
         return action if mask is None or mask[action] else learner.any_action(state)
 
-    def record(self, transition: Transition, environment: int = 0) -> None:
-        """Let the learner observe one transition, and remember how the episode goes."""
-        reward = self.checked_reward(transition.reward, transition.terminated, transition.truncated)
-        transition = transition._replace(reward=reward)
-        self.learner.observe(transition)
-        self.history.note(transition.state, reward, bool(transition.ends_episode), environment)
+    def _record(self, transition: Transition, environment: int) -> None:
+        """Learner and history take in a transition both or, if anything is raised, none of them."""
+        learner, history = self.learner, self.history
+        before = learner.before(transition)
+        lived = history.before(transition.state, environment)
+        try:
+            learner.observe(transition)
+            history.note(transition.state, transition.reward, bool(transition.ends_episode), environment)
+        except BaseException:
+            learner.take_back(before)
+            history.take_back(lived)
+            raise
 
     def checked_reward(self, reward: Any, terminated: Any, truncated: Any) -> float:
         """The reward as a plain number, after what is said about the end of the episode was checked as well."""
         for field_name, flag in (("terminated", terminated), ("truncated", truncated)):
-            if flag is not True and flag is not False and not isinstance(flag, np.bool_):
-                raise MdpfnError(field_name, repr(flag), "it must be True or False", "say how the episode ended")
+            check_flag(field_name, flag)
         if isinstance(reward, np.ndarray) and reward.ndim == 0:  # some environments return them
             reward = reward.item()
         plain = checked_reward(reward)
@@ -104,6 +216,7 @@ class Problem(Generic[L]):
         """
         worlds = worlds_of(env, self.encoding, self.state_id, max_episode_steps)
         history = self.history
+        self.refuse_others()
         history.under_way.clear()
         target, finished = len(history.returns) + episodes, len(history.returns)
         started = time.perf_counter() - history.seconds
@@ -118,9 +231,15 @@ class Problem(Generic[L]):
             return finished < target and not stops
 
         try:
+            self.runner = get_ident()
             run_episodes(self, worlds, seed=seed, goes_on=goes_on)
         finally:
+            self.runner = 0
             history.seconds = time.perf_counter() - started
+
+    def before_run(self) -> Before:
+        """Everything that a run changes before its first transition, to be put back if there is none."""
+        return Before(self.history, self.learner, self.encoding.states)
 
 
 def agent_rng(seed: int | None) -> np.random.Generator:

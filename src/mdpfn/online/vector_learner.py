@@ -11,6 +11,7 @@ from mdpfn.evidence import Novelty, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.lost import attainable, is_lost
+from mdpfn.online.before import Before
 from mdpfn.online.lookahead import VectorPlan
 from mdpfn.online.selection import Selection
 from mdpfn.planners.node_values import NodeModel
@@ -56,6 +57,14 @@ class VectorLearner:
         if len(self._masks) >= MOST_MASKS:
             self._masks.clear()
         self._masks[x.tobytes()] = mask
+
+    def before(self, transition: Transition | None = None) -> Before:
+        """What `take_back` needs to forget a transition that is about to be observed."""
+        return Before(self)
+
+    def take_back(self, before: Before) -> None:
+        """Put back what was before a transition, of which all, some or nothing may have been learned."""
+        before.restore()
 
     def act(self, x: Floats) -> int:
         """The action to take now, exploring."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdpfn.checks import checked_action_mask
+from mdpfn.checks import checked_action_mask, masks_of
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import State
 from mdpfn.evidence.smoothed import SmoothedEvidence, SmootherConfig
@@ -45,6 +45,7 @@ class VectorProblem(Problem[VectorLearner]):
         mask = self.check(observation, action_mask)
         vector = self.encoding.states.encode(observation)
         if mask is not None:
+            self._namings.append(self.learner.before().restore)
             self.learner.allow(vector, mask)
         return vector
 
@@ -53,9 +54,14 @@ class VectorProblem(Problem[VectorLearner]):
         self.encoding.states.encode(observation)
         return None if action_mask is None else checked_action_mask(action_mask, self.encoding.actions.n)
 
-    def act(self, state: State) -> int:
+    def _act(self, state: State) -> int:
         """The learner's action, exploring."""
-        return self.learner.act(state)
+        before = self.learner.before()
+        try:
+            return self.learner.act(state)
+        except BaseException:
+            self.learner.take_back(before)
+            raise
 
     def best_action(self, x: State) -> int:
         """The number of the best known action."""
@@ -68,8 +74,7 @@ class VectorProblem(Problem[VectorLearner]):
         x = states.encode_many(observation) if batched else np.asarray(states.encode(observation))[None]
         mask = None
         if action_mask is not None:
-            given = list(action_mask) if np.ndim(action_mask) == 2 else [action_mask] * len(x)
-            mask = np.array([checked_action_mask(one, actions.n) for one in given])
+            mask = np.array([checked_action_mask(one, actions.n) for one in masks_of(action_mask, len(x))])
         chosen = self.learner.greedy(x, mask, None if deterministic else self.learner.rng)
         decoded = [actions.decode(int(number)) for number in chosen]
         return actions.batch(decoded) if batched else decoded[0]

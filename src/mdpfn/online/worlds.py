@@ -12,7 +12,8 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from mdpfn.errors import MdpfnError
+from mdpfn.checks import check_flag
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import State
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
@@ -78,6 +79,8 @@ class SingleWorld:
         """What followed the action."""
         assert actions[0] is not None
         observation, reward, terminated, truncated, info = step_env(self.env, self.actions.decode(actions[0]))
+        check_flag("terminated", terminated)
+        check_flag("truncated", truncated)
         self._state = self.state_id(observation, None if terminated else info.get(MASK))
         self._steps += 1
         truncated = truncated or self._steps == self.step_limit
@@ -97,7 +100,7 @@ class VectorWorlds:
         self.mode = env.metadata.get("autoreset_mode")
         if self.mode not in tuple(AutoresetMode):
             limit = "it must say how it resets, in metadata['autoreset_mode']"
-            raise MdpfnError("env", repr(env), limit, "set it to a gymnasium.vector.AutoresetMode")
+            raise MdpfnError("env", shown(env), limit, "set it to a gymnasium.vector.AutoresetMode")
         self._now: list[State | None] = []
         self._ended = np.zeros(env.num_envs, dtype=bool)
 
@@ -153,7 +156,7 @@ def made_env(env: Any) -> Any:
         return gymnasium.make(env)
     except Exception as error:
         limit = f"Gymnasium could not make it ({error})"
-        raise MdpfnError("env", repr(env), limit, "check its id, or install what it needs") from None
+        raise MdpfnError("env", shown(env), limit, "check its id, or install what it needs") from None
 
 
 def spaces_of(env: Any) -> tuple[Any, Any]:
@@ -164,7 +167,7 @@ def spaces_of(env: Any) -> tuple[Any, Any]:
         return env.observation_space, env.action_space
     except AttributeError:
         limit = "it must be a Gymnasium environment, with an observation and an action space"
-        raise MdpfnError("env", repr(env), limit, "make it with gymnasium.make or subclass gymnasium.Env") from None
+        raise MdpfnError("env", shown(env), limit, "make it with gymnasium.make or subclass gymnasium.Env") from None
 
 
 def default_step_limit(env: Any) -> int | None:

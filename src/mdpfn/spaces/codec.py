@@ -7,7 +7,6 @@ the order in which they appear (`LabelCodec`). `spaces.codec_of` makes the right
 from __future__ import annotations
 
 import math
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import index
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Ints
-from mdpfn.errors import MdpfnError
+from mdpfn.checks import n_axes
+from mdpfn.errors import MdpfnError, shown
 
 
 class Codec(ABC):
@@ -55,7 +55,7 @@ class Codec(ABC):
 
     def outside(self, value: Any, limit: str) -> MdpfnError:
         """The error for a value that is not of this space."""
-        return MdpfnError(self.field, reprlib.repr(value), limit, "check it against the space given to the agent")
+        return MdpfnError(self.field, shown(value), limit, "check it against the space given to the agent")
 
 
 class DiscreteCodec(Codec):
@@ -82,7 +82,7 @@ class DiscreteCodec(Codec):
 
     def is_batch(self, value: Any) -> bool:
         """Whether it is an array with one axis."""
-        return isinstance(value, np.ndarray | list) and np.ndim(value) == 1
+        return isinstance(value, np.ndarray | list) and n_axes(value) == 1
 
     def unbatch(self, values: Any) -> list[Any]:
         """One number per entry."""
@@ -186,9 +186,13 @@ class LabelCodec(Codec):
         self.n = len(self.labels)
         self.field, self.growing, self.within = field, growing, within
         self._ids = _Numbering(self._number)
-        self._ids |= {label: number for number, label in enumerate(self.labels)}
+        try:
+            self._ids |= {label: number for number, label in enumerate(self.labels)}
+        except TypeError:
+            limit = "every label must be hashable"
+            raise MdpfnError(field, shown(self.labels), limit, "use text, numbers and tuples of these") from None
         if len(self._ids) < self.n:
-            raise MdpfnError(field, reprlib.repr(self.labels), "every label must appear once", "drop the repetition")
+            raise MdpfnError(field, shown(self.labels), "every label must appear once", "drop the repetition")
 
     def encode(self, value: Any) -> int:
         """The number of its label; a new one if that is new."""
@@ -196,7 +200,7 @@ class LabelCodec(Codec):
             return self._ids[value if self.within is None else self.within.encode(value)]
         except TypeError:
             limit = "it must be hashable where no finite space was given"
-            raise MdpfnError(self.field, reprlib.repr(value), limit, "make it a tuple, a number or a string") from None
+            raise MdpfnError(self.field, shown(value), limit, "make it a tuple, a number or a string") from None
 
     def find(self, value: Any) -> int:
         """The number of its label; n if it has none."""
@@ -206,6 +210,13 @@ class LabelCodec(Codec):
         except TypeError:
             return self.encode(value)  # which refuses it
 
+    def forget(self, n: int) -> None:
+        """Take back all labels but the first n."""
+        for label in self.labels[n:]:
+            self._ids.pop(label, None)
+        del self.labels[n:]
+        self.n = n
+
     def decode(self, number: int) -> Any:
         """The value whose label has this number."""
         label = self.labels[number]
@@ -213,7 +224,9 @@ class LabelCodec(Codec):
 
     def is_batch(self, value: Any) -> bool:
         """Whether it is a list or an array, which no label is."""
-        return isinstance(value, list | np.ndarray) if self.within is None else self.within.is_batch(value)
+        if self.within is not None:
+            return self.within.is_batch(value)
+        return isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
     def unbatch(self, values: Any) -> list[Any]:
         """One value per entry."""
@@ -237,9 +250,9 @@ class LabelCodec(Codec):
     def _number(self, label: Any) -> int:
         """The number of a label that has none yet."""
         if not self.growing:
-            raise self.outside(label, f"it must be one of {reprlib.repr(self.labels)}")
+            raise self.outside(label, f"it must be one of {shown(self.labels)}")
         if is_missing(label):
-            raise MdpfnError(self.field, repr(label), "a value is missing", "drop or repair that transition")
+            raise MdpfnError(self.field, shown(label), "a value is missing", "drop or repair that transition")
         self.labels.append(label)
         self.n += 1
         return self.n - 1

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mdpfn.arrays import Floats
 from mdpfn.checks import finite_floats, whole_number
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 
 STRATEGIES = ("uniform", "quantile")
 UNBOUNDED = 1e30  # bounds beyond this are a way to write infinity
@@ -44,11 +44,11 @@ class Discretize(gymnasium.Wrapper[Any, Any, Any, Any]):
     ) -> None:
         super().__init__(env)
         if strategy not in STRATEGIES:
-            raise MdpfnError("strategy", repr(strategy), f"it must be one of {', '.join(STRATEGIES)}", "choose one")
+            raise MdpfnError("strategy", shown(strategy), f"it must be one of {', '.join(STRATEGIES)}", "choose one")
         boxes = [isinstance(space, spaces.Box) for space in (env.observation_space, env.action_space)]
         if not any(boxes):
             limit = "neither its observations nor its actions are a Box"
-            raise MdpfnError("env", repr(env), limit, "use it as it is, or flatten it with gymnasium's wrappers")
+            raise MdpfnError("env", shown(env), limit, "use it as it is, or flatten it with gymnasium's wrappers")
         self._grid = _action_grid(env.action_space, action_bins) if boxes[1] else None
         self._edges: list[Floats] | None = None
         if self._grid is not None:
@@ -82,7 +82,7 @@ class Discretize(gymnasium.Wrapper[Any, Any, Any, Any]):
         values = np.asarray(observation, dtype=np.float64).reshape(-1)
         if np.isnan(values).any():
             limit = "no bin holds NaN"
-            raise MdpfnError("observation", repr(observation), limit, "mend the environment")
+            raise MdpfnError("observation", shown(observation), limit, "mend the environment")
         return np.array([edges.searchsorted(x, side="right") for edges, x in zip(self._edges, values, strict=True)])
 
     def action(self, action: Any) -> Any:
@@ -120,7 +120,7 @@ def _bin_counts(bins: int | Sequence[int], dimensions: int) -> list[int]:
     counts = [bins] * dimensions if isinstance(bins, int | np.integer) else list(bins)
     if len(counts) != dimensions:
         limit = f"the observation has {dimensions} dimensions"
-        raise MdpfnError("bins", repr(bins), limit, "give one number, or one for each dimension")
+        raise MdpfnError("bins", shown(bins), limit, "give one number, or one for each dimension")
     return [whole_number("bins", count, low=1) for count in counts]
 
 

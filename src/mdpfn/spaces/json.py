@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 
 COUNTED: dict[str, Any] = {
     kind.__name__: kind for kind in (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Text)
@@ -81,4 +81,4 @@ def _label_to_json(label: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     limit = "only text, numbers and tuples of these can be saved"
-    raise MdpfnError("a state or action", repr(label), limit, "give those to the agent instead")
+    raise MdpfnError("a state or action", shown(label), limit, "give those to the agent instead")

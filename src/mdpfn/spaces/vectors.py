@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from mdpfn.arrays import Floats
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.evidence import LARGEST_NUMBER, nearest_codes
 from mdpfn.spaces.codec import Codec
@@ -67,11 +66,11 @@ class VectorCodec(Codec):
         """The numbers of an observation, which must be finite and of the shape of the space."""
         try:
             vector = np.concatenate(list(_flat(self.space, value)))
-        except (TypeError, ValueError, KeyError, IndexError):
+        except (TypeError, ValueError, OverflowError, KeyError, IndexError):
             raise self.outside(value, f"it must be of {self.space}") from None
         if not (np.abs(vector) <= LARGEST_NUMBER).all():
             limit = f"every number of it must be finite, at most {LARGEST_NUMBER:g} in size"
-            raise MdpfnError(self.field, reprlib.repr(value), limit, "mend the environment, or leave that step out")
+            raise MdpfnError(self.field, shown(value), limit, "mend the environment, or leave that step out")
         return vector
 
     def encode_many(self, values: Any) -> Any:

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from mdpfn.checks import check_types
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import PairTable
 from mdpfn.weights.store import LARGEST_DEPTH, Model
 
@@ -80,7 +80,7 @@ class Limits:
             return None
         if isinstance(depth, bool) or not isinstance(depth, Integral) or not 0 <= depth <= self.depth:
             limit = f"it must be a whole number from 0 to {self.depth} (agent.limits)"
-            raise MdpfnError("depth", repr(depth), limit, "leave it out for the depth of the weights")
+            raise MdpfnError("depth", shown(depth), limit, "leave it out for the depth of the weights")
         return int(depth)
 
 

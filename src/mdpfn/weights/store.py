@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from mdpfn.checks import a_path
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.network.config import NetworkConfig
 from mdpfn.network.numpy_network import NumpyNetwork
@@ -108,6 +109,7 @@ def _present_name(name: str) -> str:
 
 
 def _find(name_or_path: str | Path) -> Path:
+    name_or_path = a_path(name_or_path)
     if str(name_or_path) in shipped_models():
         return SHIPPED / f"{name_or_path}{SUFFIX}"
     if os.path.exists(name_or_path):  # Path.exists raises what cannot be a path

@@ -64,9 +64,10 @@ class Memory:
         scaled = b.x[order] / positive_scale(b.x.std(0), b.x)
         index, _ = thin(scaled, n // 4, 0.02, b.action[order])
         keep = np.unique(np.concatenate([recent, ends, order[index]]))
-        for column in self._store:
-            column[: len(keep)] = column[keep]
-        self._n = len(keep)
+        store: list[Any] = [np.empty_like(column) for column in self._store]  # the old one stays, for the interrupted
+        for new, column in zip(store, self._store, strict=True):
+            new[: len(keep)] = column[keep]
+        self._store, self._n = Batch(*store), len(keep)
 
 
 def thin(z: Floats, n: int, cell: float = 0.02, labels: Ints | None = None) -> tuple[Ints, float]:
