@@ -136,16 +136,16 @@ def naive_step(network: PolicyNetwork, optimizer: torch.optim.Optimizer, rng: np
 
 
 def step_flops() -> float:
-    """Multiply-adds × 2 of the dense layers our step runs: forward once, backward twice."""
-    pairs = attending = states = 0
+    """Multiply-adds × 2 of the products of (rows, d) with (d, d) that our step runs: forward once, backward twice."""
+    once = in_every_step = 0.0
     for step in range(8):
         tokens = sample_examples(step_rng(CONFIG, step, 0), CONFIG, CONFIG.batch_size).tokens
-        pairs += len(tokens.pair_features) / 8
-        attending += (len(tokens.pair_features) - len(tokens.single_successor)) / 8
-        states += len(tokens.state_mdp) / 8
-    d = CONFIG.network.width
-    per_step = (2 * pairs + 2 * attending + 6 * states) * d * d
-    return 2 * 3 * CONFIG.network.depth * per_step
+        pairs, states = len(tokens.pair_features), len(tokens.state_mdp)
+        attending = pairs - len(tokens.single_successor)
+        single = len(np.unique(tokens.single_successor))
+        once += (4 * pairs + attending + 3 * states) / 8  # encoder, first states, constants, head
+        in_every_step += (2 * pairs + 2 * attending + 5 * states + single) / 8
+    return 2 * 3 * (once + CONFIG.network.depth * in_every_step) * CONFIG.network.width**2
 
 
 def matmul_rate(width: int = CONFIG.network.width, rows: int = 2048) -> float:

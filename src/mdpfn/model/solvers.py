@@ -29,6 +29,14 @@ def greedy_value(q: Floats, first_pair: Ints) -> Floats:
     return value
 
 
+def _pairs_by_rank(first_pair: Ints, n_pairs: int) -> Ints:
+    """(A, states) the pairs of each state, the last one repeated where there are fewer: rows are maximized fast."""
+    n_actions = np.diff(np.append(first_pair, n_pairs))
+    rank = np.minimum(np.arange(n_actions.max(initial=1))[:, None], n_actions - 1)
+    pairs: Ints = first_pair + rank
+    return pairs
+
+
 def value_iteration(
     transition: csr_array,
     reward: Floats,
@@ -51,11 +59,12 @@ def value_iteration(
     longest = float(np.max(discount))
     threshold = tolerance * (1 - longest) / max(longest, 1e-12)
     sweep = 0
+    pairs = _pairs_by_rank(first_pair, len(reward))
     while True:
         q = bellman_backup(transition, reward, discount, value)
         if bounds is not None:
             q = np.minimum(np.maximum(q, bounds[0]), bounds[1])  # np.clip takes longer than the backup of a small MDP
-        new_value = greedy_value(q, first_pair)
+        new_value = q[pairs].max(axis=0)
         sweep += 1
         if np.abs(new_value - value).max() <= threshold or sweep == max_sweeps:
             return q

@@ -5,19 +5,16 @@ This is the one that is trained. At use, `numpy_network.py` computes the same, f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mdpfn.network.attention import successor_attention
 from mdpfn.network.config import NetworkConfig
+from mdpfn.network.dropout import dropout
 from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT, PLAIN, PLANNED, POLICY_SKIP
 from mdpfn.network.packing import Answer, Tokens
-
-Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+from mdpfn.network.propagation import Graph, Propagation
+from mdpfn.network.step import StepConstants, StepWeights, mean_over_actions, plain_step
 
 
 class MLP(nn.Module):
@@ -36,8 +33,8 @@ class MLP(nn.Module):
     def finish(self, hidden: Tensor) -> Tensor:
         """(n, n_out) of the (n, width) output of the first linear layer."""
         activation = F.gelu(hidden)
-        if self.dropout:
-            activation = F.dropout(activation, self.dropout, self.training)
+        if self.dropout and self.training:
+            activation = dropout(activation, self.dropout)
         out: Tensor = self.out(activation)
         return out
 
@@ -124,46 +121,62 @@ class PolicyNetwork(nn.Module):
         depth, beta = self.config.unrolled(depth, transition_bias)
         code = self.encoder(tokens.pair_features)  # e_sa
         states = self.state_init(torch.cat([mean_over_actions(code, tokens), tokens.state_features], dim=1))  # h_s⁽⁰⁾
-        pairs = code  # h_sa⁽⁰⁾ = e_sa
-        step = self._propagation(code, tokens, beta)
-        for number in range(1, depth + 1):
-            after = step(states, pairs)
-            share = self.config.share_of_step(number)
-            states, pairs = after if share == 1 else (states.lerp(after[0], share), pairs.lerp(after[1], share))
+        states, pairs = self._propagated(states, code, tokens, beta, depth)
         return self._readout(states, pairs, code, tokens)
 
-    def _propagation(self, code: Tensor, tokens: Tokens[Tensor], beta: float) -> Step:
-        """One step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ as a function; all that does not change over the K steps is done here."""
-        d, n_single = self.config.width, len(tokens.single_successor)
+    def _propagated(
+        self, states: Tensor, code: Tensor, tokens: Tokens[Tensor], beta: float, depth: int
+    ) -> tuple[Tensor, Tensor]:
+        """h_s⁽ᴷ⁾ and h_sa⁽ᴷ⁾ from h_s⁽⁰⁾ and h_sa⁽⁰⁾ = e_sa."""
+        weights, constants = self._step_weights(code, tokens, beta)
+        rate = self.config.dropout if self.training else 0.0
+        if torch.is_grad_enabled() and code.device.type == "cpu" and self.config.share_of_step(depth) == 1:
+            given = states, code, constants.hidden, constants.query, *weights
+            after: tuple[Tensor, Tensor] = Propagation.apply(  # type: ignore[no-untyped-call]
+                Graph(tokens, constants.edge_bias), depth, self.config.n_heads, rate, *given
+            )
+            return after
+        pairs = code
+        for number in range(1, depth + 1):
+            after = plain_step(states, pairs, tokens, weights, constants, self.config.n_heads, rate)
+            share = self.config.share_of_step(number)
+            states, pairs = after if share == 1 else (states.lerp(after[0], share), pairs.lerp(after[1], share))
+        return states, pairs
+
+    def _step_weights(self, code: Tensor, tokens: Tokens[Tensor], beta: float) -> tuple[StepWeights, StepConstants]:
+        """All that does not change over the K steps."""
+        d = self.config.width
         scale = (d // self.config.n_heads) ** -0.5
         query_h, query_e = torch.split(self.query.weight * scale, d, dim=1)
         update_h, update_m, update_e = torch.split(self.pair_update.hidden.weight, d, dim=1)
         state_h, state_mean = torch.split(self.state_update.hidden.weight, d, dim=1)
-
-        message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
-        pair_constant = F.linear(code, update_e, self.pair_update.hidden.bias + update_m @ self.output.bias)
-        query_constant = F.linear(code[n_single:], query_e, self.query.bias * scale)
-        # A single-successor pair attends to one state only, so W_m W_o v is computed for every state and looked up.
-        state_weight = torch.cat([self.key.weight, self.value.weight, message @ self.value.weight, state_h])
-        state_bias = torch.cat(
-            [self.key.bias, self.value.bias, message @ self.value.bias, self.state_update.hidden.bias]
+        message = update_m @ self.output.weight
+        weights = StepWeights(
+            source=torch.cat([self.key.weight, self.value.weight]),
+            source_bias=torch.cat([self.key.bias, self.value.bias]),
+            single=message @ self.value.weight,
+            single_bias=message @ self.value.bias,
+            query=query_h,
+            message=message,
+            pair_hidden=update_h,
+            state_hidden=state_h,
+            state_hidden_bias=self.state_update.hidden.bias,
+            state_mean=state_mean,
+            pair_out=self.pair_update.out.weight,
+            pair_out_bias=self.pair_update.out.bias,
+            pair_gain=self.pair_norm.weight,
+            pair_shift=self.pair_norm.bias,
+            state_out=self.state_update.out.weight,
+            state_out_bias=self.state_update.out.bias,
+            state_gain=self.state_norm.weight,
+            state_shift=self.state_norm.bias,
         )
-        edge_bias = beta * tokens.edge_log_prob + tokens.edge_log_multiplicity
-
-        def step(states: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
-            key, value, single, state_hidden = torch.split(F.linear(states, state_weight, state_bias), d, dim=1)
-            query = torch.addmm(query_constant, pairs[n_single:], query_h.T)
-            attended = successor_attention(
-                query, key, value, tokens.edge_pair, tokens.edge_state, edge_bias, self.config.n_heads
-            )
-            messages = torch.cat([single.index_select(0, tokens.single_successor), attended @ message.T])
-            pair_hidden = torch.addmm(pair_constant, pairs, update_h.T).add_(messages)
-            pairs = self.pair_norm(self.pair_update.finish(pair_hidden).add_(pairs))
-            state_hidden = torch.addmm(state_hidden, mean_over_actions(pairs, tokens), state_mean.T)
-            states = self.state_norm(self.state_update.finish(state_hidden).add_(states))
-            return states, pairs
-
-        return step
+        constants = StepConstants(
+            hidden=F.linear(code, update_e, self.pair_update.hidden.bias + update_m @ self.output.bias),
+            query=F.linear(code[len(tokens.single_successor) :], query_e, self.query.bias * scale),
+            edge_bias=beta * tokens.edge_log_prob + tokens.edge_log_multiplicity,
+        )
+        return weights, constants
 
     def _readout(self, states: Tensor, pairs: Tensor, code: Tensor, tokens: Tokens[Tensor]) -> Answer[Tensor]:
         """φ_head([h_s; h_sa; e_sa; plans]) of every pair, computed once per distinct row and looked up."""
@@ -204,12 +217,3 @@ class PolicyNetwork(nn.Module):
         below = median - step[:, :middle].flip(1).cumsum(1).flip(1)
         offset = torch.cat([below, median, median + step[:, middle + 1 :].cumsum(1)], dim=1)
         return torch.addcmul(certain, doubt, offset)
-
-
-def mean_over_actions(pairs: Tensor, tokens: Tokens[Tensor]) -> Tensor:
-    """(states, d) 1/|A| Σ_a h_sa of every state token."""
-    n_unvisited = len(tokens.n_states)
-    visited, unvisited = torch.split(pairs, [len(pairs) - n_unvisited, n_unvisited])
-    total = pairs.new_zeros(len(tokens.state_mdp), pairs.shape[1]).index_add_(0, tokens.pair_state, visited)
-    untried = tokens.unvisited_weight[:, None] * unvisited.index_select(0, tokens.state_mdp)
-    return torch.addcmul(untried, total, tokens.visited_weight[:, None])
