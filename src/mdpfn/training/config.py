@@ -127,7 +127,7 @@ _FLAGSHIP = TrainingConfig(
 
 CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
     {
-        "paper": TrainingConfig(),
+        "paper": TrainingConfig(checkpoint_every=50),  # the appendix as it is
         "mdpfn-1": _FLAGSHIP,
         # Where mdpfn-1 is trained on: more actions, longer episodes, and hardly anything counts but the return.
         "mdpfn-1-continued": replace(
