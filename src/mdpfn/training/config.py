@@ -26,12 +26,20 @@ class ObjectiveConfig:
     """Weights of the parts of the objective where MDPs are lived in; the paper's has one part only."""
 
     cross_entropy: float = 0.3
+    final_cross_entropy: float | None = None  # what its weight falls to, linearly, by the end; None: it does not
     lost_return: float = 3.0
     exploiting_temperature: float = MIXING_TEMPERATURE  # of the policy whose return counts: nearly greedy, as at use
     quantiles: float = 0.3
 
     def __post_init__(self) -> None:
         check_types(self)
+
+    def at(self, progress: float) -> ObjectiveConfig:
+        """The weights when this share of training is done."""
+        if self.final_cross_entropy is None:
+            return self
+        last = self.final_cross_entropy
+        return replace(self, cross_entropy=last + (1 - min(progress, 1.0)) * (self.cross_entropy - last))
 
 
 @dataclass(frozen=True)
@@ -139,6 +147,19 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
             warmup_steps=100,
             start_from="mdpfn-1",
             seed=2,
+        ),
+        # From nothing in one run: evidence as the shipped explorer gathers it, what counts shifts to the return by itself.
+        "mdpfn-2": replace(
+            _FLAGSHIP,
+            network=replace(_FLAGSHIP.network, depth=2, trained_depth=2),
+            world=WorldConfig(n_actions=(2, 24)),
+            tasks=TaskConfig(slots=256, steps=(10, 200), behaviours=(0.15, 0.25, 0.15, 0.05, 0.4)),
+            objective=ObjectiveConfig(final_cross_entropy=0.03),
+            batch_size=64,
+            min_depth=2,
+            max_depth=2,
+            steps=20_000,
+            validation_mdps=1024,
         ),
         "tiny": TrainingConfig(
             network=NetworkConfig(width=32, n_heads=4, depth=8, dropout=0.0),

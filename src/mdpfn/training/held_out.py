@@ -26,8 +26,8 @@ def held_out_batches(
     inputs: Inputs = "planned",
 ) -> list[TrainingBatch]:
     """Tasks of all ages, in which nobody asked the network what to do."""
-    coverage, uniform, exploring, _ = config.behaviours
-    alone = replace(config, slots=n_tasks, behaviours=(coverage, uniform, exploring, 0.0))
+    coverage, uniform, exploring, _, earning = config.behaviours
+    alone = replace(config, slots=n_tasks, behaviours=(coverage, uniform, exploring, 0.0, earning))
     tasks = TaskPool(alone, sampler, seed).tasks
     rng = np.random.default_rng(seed)
     training_batches = []

@@ -132,7 +132,7 @@ class Trainer:
             optimizer.zero_grad(set_to_none=True)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-        loss, parts = self.source.loss(rng, forward, self._depth())
+        loss, parts = self.source.loss(rng, forward, self._depth(), self.progress)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = float(torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip))
         if not norm < float("inf"):  # checkpoints stay good: this step never enters one

@@ -17,6 +17,7 @@ from mdpfn.network.packing import UNKNOWN, Answer, assemble
 from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION, estimate
 from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.training.config import ObjectiveConfig
+from mdpfn.training.earning import earning_policy, table_of
 from mdpfn.training.objective import log_policy, quantile_loss, return_gradient
 from mdpfn.training.tasks import Task, TaskConfig, VectorRollout, begin
 
@@ -100,6 +101,11 @@ class TrainingBatch:
         odd = np.array([task.episodes_left % 2 for task in self.rollout.tasks], dtype=bool)[batch.pair_mdp]
         exploring = np.where(odd, optimistic, curious)
         chosen = np.where(kind == "exploring", exploring, np.where(kind == "policy", policy, uniform))
+        for i, task in enumerate(self.rollout.tasks):
+            if task.behaviour == "earning":
+                mine = slice(self.rollout.pair_start[i], self.rollout.pair_start[i + 1])
+                episode = task.episodes - task.episodes_left
+                chosen[mine] = earning_policy(table_of(self.table, i), task.info, episode, task.episodes)
         return 0.95 * chosen + 0.05 * uniform
 
     def greedy_score(self, scores: Floats) -> float:

@@ -17,8 +17,8 @@ from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.sizes import log_uniform
 from mdpfn.training.visits import observed
 
-Behaviour = Literal["coverage", "uniform", "exploring", "policy"]
-BEHAVIOURS: tuple[Behaviour, ...] = ("coverage", "uniform", "exploring", "policy")
+Behaviour = Literal["coverage", "uniform", "exploring", "policy", "earning"]
+BEHAVIOURS: tuple[Behaviour, ...] = ("coverage", "uniform", "exploring", "policy", "earning")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class TaskConfig:
     episodes: tuple[int, int] = (1, 64)  # of one task, log-uniform
     steps: tuple[int, int] = (10, 100)  # of one episode at most, log-uniform
     budget: tuple[float, float] = (0.1, 30.0)  # mean visits per pair, where pairs are visited at random
-    behaviours: tuple[float, ...] = (0.15, 0.45, 0.3, 0.1)  # shares of coverage, uniform, exploring, policy
+    behaviours: tuple[float, ...] = (0.15, 0.45, 0.3, 0.1, 0.0)  # shares of those above
     range_known: float = 0.4  # share of tasks in which the range of rewards is told
     unreported: float = 0.2  # share in which episodes run on through terminal states, as in the paper's rollouts
 
@@ -41,7 +41,7 @@ class TaskConfig:
                 raise MdpfnError(field, (low, high), "it must be (low, high) with 0 < low ≤ high", "correct the range")
         if len(self.behaviours) != len(BEHAVIOURS) or min(self.behaviours) < 0 or not sum(self.behaviours) > 0:
             limit = f"it must hold shares of {', '.join(BEHAVIOURS)}"
-            raise MdpfnError("behaviours", self.behaviours, limit, "give four numbers")
+            raise MdpfnError("behaviours", self.behaviours, limit, "give five numbers")
         if self.slots < 1:
             raise MdpfnError("slots", self.slots, "it must be at least 1", "correct the configuration")
 
@@ -58,6 +58,7 @@ class Task:
     reports: bool  # whether terminations are reported and end episodes
     again: bool  # whether an episode that ended early is followed by another at once
     steps: int
+    episodes: int  # in all
     episodes_left: int
     count: Floats  # (stored transitions,) how often each was observed
     reward_sum: Floats  # (pairs,)
@@ -75,16 +76,20 @@ def begin(rng: np.random.Generator, number: int, mdp: TabularMDP, config: TaskCo
         noise = 3 * float(mdp.reward_std.max())
         ends = slack * float(mdp.outcome_reward.min() - noise), slack * float(mdp.outcome_reward.max() + noise)
         low, high = min(ends), max(ends)
+    reports, again = rng.random() >= config.unreported, rng.random() < 0.5
+    steps = round(log_uniform(rng, *config.steps))
+    episodes = 1 if behaviour == "coverage" else round(log_uniform(rng, *config.episodes))
     task = Task(
         number=number,
         mdp=mdp,
         solution=solve(mdp),
         behaviour=behaviour,
         info=ProblemInfo.of(mdp.discount, (low, high)),
-        reports=rng.random() >= config.unreported,
-        again=rng.random() < 0.5,
-        steps=round(log_uniform(rng, *config.steps)),
-        episodes_left=1 if behaviour == "coverage" else round(log_uniform(rng, *config.episodes)),
+        reports=reports,
+        again=again,
+        steps=steps,
+        episodes=episodes,
+        episodes_left=episodes,
         count=np.zeros(mdp.transition.nnz),
         reward_sum=np.zeros(mdp.n_states * mdp.n_actions),
         reward_square_sum=np.zeros(mdp.n_states * mdp.n_actions),
