@@ -17,6 +17,7 @@ from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import Tokens, pack
 from mdpfn.network.propagation import Graph, Propagation
 from mdpfn.network.step import plain_step
+from mdpfn.network.tensors import tensors_of
 from tests.strategies import seeds, statistics
 from tests.test_network import make_network
 
@@ -24,7 +25,8 @@ N_HEADS = 4
 
 
 def tokens_of(parts: list[Statistics]) -> Tokens:
-    return pack(EmpiricalModel.of(PairTable.concatenate([part.table() for part in parts])))
+    table = PairTable.concatenate([part.table() for part in parts])
+    return tensors_of(pack(EmpiricalModel.of(table)), make_network())
 
 
 def before(network: PolicyNetwork, tokens: Tokens) -> tuple[torch.Tensor, ...]:

@@ -12,7 +12,7 @@ import torch
 from mdpfn.errors import MdpfnError
 from mdpfn.network.config import NetworkConfig
 from mdpfn.prior.world import WorldConfig
-from mdpfn.training.config import CONFIGS, TrainingConfig, from_dict
+from mdpfn.training.config import CONFIGS, ObjectiveConfig, TrainingConfig, from_dict
 from mdpfn.training.loop import Trainer, train
 from mdpfn.training.tasks import TaskConfig
 from mdpfn.weights import load_model
@@ -86,8 +86,14 @@ def test_another_number_of_processes_is_refused(tmp_path):
 
 
 def test_configurations_survive_json(tmp_path):
-    for config in (TASKS, CONFIGS["mdpfn-1"]):
+    for config in (TASKS, CONFIGS["mdpfn-1"], CONFIGS["mdpfn-2"]):
         assert from_dict(TrainingConfig, json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_cross_entropy_fades():
+    fading = ObjectiveConfig(cross_entropy=0.3, final_cross_entropy=0.1)
+    assert [fading.at(p).cross_entropy for p in (0, 0.5, 1, 1.2)] == pytest.approx([0.3, 0.2, 0.1, 0.1])
+    assert ObjectiveConfig().at(0.7) == ObjectiveConfig()
 
 
 @pytest.mark.parametrize(

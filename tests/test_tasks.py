@@ -13,6 +13,9 @@ from scipy.stats import chi2
 
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
+from mdpfn.evidence import PairTable
+from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.earning import EarningExplorer
 from mdpfn.model.exact import Scorer, optimal_q, policy_value, solve
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.config import NetworkConfig
@@ -25,6 +28,7 @@ from mdpfn.planners.policies import softmax
 from mdpfn.prior.world import WorldConfig, sample_world
 from mdpfn.training.config import ObjectiveConfig
 from mdpfn.training.held_out import held_out_batches, validate_batches
+from mdpfn.training.earning import table_of
 from mdpfn.training.objective import LARGEST_PULL, quantile_loss, return_gradient
 from mdpfn.training.pool import TaskPool, TrainingBatch, greedy_among_ties
 from mdpfn.training.tasks import BEHAVIOURS, Behaviour, Task, TaskConfig, VectorRollout, begin, cover
@@ -213,7 +217,7 @@ class TestBeginning:
             ({"episodes": (0, 4)}, "episodes"),
             ({"steps": (5, 4)}, "steps"),
             ({"behaviours": (1.0, 0.0)}, "behaviours"),
-            ({"behaviours": (0.0, 0.0, 0.0, 0.0)}, "behaviours"),
+            ({"behaviours": (0.0,) * len(BEHAVIOURS)}, "behaviours"),
         ],
     )
     def test_settings_that_make_no_sense_are_refused(self, changes, message):
@@ -296,6 +300,32 @@ class TestTrainingBatch:
             policy[batch.first_pair] = 1.0
             expected = uniform if kind == "uniform" else 0.95 * policy + 0.05 * uniform
             np.testing.assert_allclose(training_batch.acting_policy(policy), expected)
+
+    def test_earning_is_acting_as_the_shipped_explorer_would(self):
+        """One task of a batch acts by the plan of the explorer, given its table alone and the age of the task."""
+        pool = TaskPool(only("earning", slots=4, episodes=(6, 6), steps=(30, 30)), SAMPLER, [0, 3])
+        rng = np.random.default_rng(0)
+        for _ in range(3):
+            training_batch = pool.sample(rng, 4, 0.25)
+            before = [task.count.sum() for task in training_batch.rollout.tasks]
+            pool.advance(rng, training_batch, np.zeros(len(training_batch.q)))
+            assert all(t.count.sum() > n for t, n in zip(training_batch.rollout.tasks, before, strict=True))
+        training_batch = pool.sample(rng, 4, 0.25)
+        policy = training_batch.acting_policy(np.zeros(len(training_batch.q)))
+        for i, (task, acts) in enumerate(
+            zip(training_batch.rollout.tasks, per_task(training_batch, policy), strict=True)
+        ):
+            alone = VectorRollout([task]).table()
+            for name in PairTable.__dataclass_fields__:
+                np.testing.assert_array_equal(
+                    getattr(table_of(training_batch.table, i), name), getattr(alone, name), name
+                )
+            explorer = EarningExplorer()
+            for _ in range(2):
+                explorer.plan(alone, task.info, Clock(task.episodes - task.episodes_left, task.episodes))
+            for state in range(task.mdp.n_states):
+                assert acts[state, explorer.action(state)] > 0.1  # what it would do first is among what is done
+            np.testing.assert_allclose(acts.sum(axis=1), 1)
 
     def test_gradients_reach_every_output_and_lower_the_loss(self):
         torch.manual_seed(0)
@@ -432,7 +462,9 @@ class TestPool:
         assert all(torch.equal(saved[name], before[name]) for name in saved)
 
     def test_tasks_have_all_ages_and_are_always_as_many(self):
-        pool = TaskPool(replace(CONFIG, slots=30, episodes=(8, 8), behaviours=(0.0, 1.0, 0.0, 0.0)), SAMPLER, [0, 0])
+        pool = TaskPool(
+            replace(CONFIG, slots=30, episodes=(8, 8), behaviours=only("uniform").behaviours), SAMPLER, [0, 0]
+        )
         assert len({task.episodes_left for task in pool.tasks}) > 4
         for number in range(5):
             self.step(pool, number)

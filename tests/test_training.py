@@ -290,6 +290,8 @@ def test_command_line(tmp_path):
     model = load_model(run / "model.safetensors")
     assert model.card["training"]["steps"] == 5
     assert model.card["training"]["mdps"] == 5 * CONFIGS["tiny"].batch_size
+    assert model.card["training"]["command"].startswith("mdpfn train --config tiny")
+    assert model.card["training"]["seconds"] >= 0
     assert [m["step"] for m in metrics_of(run) if "loss" in m] == [1, 2, 3, 4, 5]
     assert model.card["training"]["validation_kl"] == metrics_of(run)[-1]["validation_kl"]
 

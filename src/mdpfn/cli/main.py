@@ -23,6 +23,7 @@ def train(
     resume: Literal["auto", "never"] = "never",
     steps: int | None = None,
     minutes: float | None = None,
+    seed: int | None = None,
 ) -> None:
     """Train a network on MDPs from the prior.
 
@@ -30,10 +31,11 @@ def train(
 
     Args:
         out: Run directory: checkpoints, metrics.jsonl, and the finished model in model/.
-        config: paper, tiny, or a JSON file with fields of TrainingConfig.
+        config: paper, mdpfn-2, mdpfn-1, tiny, or a JSON file with fields of TrainingConfig.
         resume: auto goes on from the newest checkpoint in the run directory if there is one.
         steps: Gradient steps, instead of the configuration's.
         minutes: Train for this long in all instead; the learning rate decays with time.
+        seed: Of everything that is drawn, instead of the configuration's.
     """
     from dataclasses import replace
 
@@ -43,10 +45,11 @@ def train(
 
     if steps is not None and minutes is not None:
         raise MdpfnError("minutes", minutes, "it cannot be given together with --steps", "give one of them")
-    settings = load_config(config)
-    if steps is not None:
-        settings = replace(settings, steps=steps)
-    trainer = run(settings, out, minutes=minutes, resume=resume)
+    given = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
+    settings = replace(load_config(config), **given)
+    said = [f"--{name} {value}" for name, value in (("minutes", minutes), *given.items()) if value is not None]
+    command = " ".join(["mdpfn train --config", Path(config).name, *said])
+    trainer = run(settings, out, minutes=minutes, resume=resume, command=command)
     if trainer.rank == 0:
         stopped = f"stopped after {trainer.step} steps; --resume auto goes on from there"
         print(f"model written to {out / 'model'}" if trainer.progress >= 1 else stopped)

@@ -148,7 +148,7 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
             start_from="mdpfn-1",
             seed=2,
         ),
-        # From nothing in one run: evidence as the shipped explorer gathers it, what counts shifts to the return by itself.
+        # From nothing in one run: evidence as the shipped explorer gathers it; what counts shifts to the return.
         "mdpfn-2": replace(
             _FLAGSHIP,
             network=replace(_FLAGSHIP.network, depth=2, trained_depth=2),

@@ -23,6 +23,7 @@ from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.tensors import to_numpy, to_torch
 from mdpfn.training.batches import shared_rng, step_rng
 from mdpfn.training.checkpoint import Checkpoint, RunDirectory
+from mdpfn.training.commit import commit
 from mdpfn.training.config import TrainingConfig, from_dict
 from mdpfn.training.optimization import (
     MovingAverage,
@@ -190,11 +191,16 @@ class Trainer:
 
 
 def train(
-    config: TrainingConfig, directory: Path, *, minutes: float | None = None, resume: Literal["auto", "never"] = "never"
+    config: TrainingConfig,
+    directory: Path,
+    *,
+    minutes: float | None = None,
+    resume: Literal["auto", "never"] = "never",
+    command: str | None = None,
 ) -> Trainer:
     """Train in `directory` and return the run; one that reached its end leaves its model there (model.safetensors).
 
-    Under torchrun, every process calls this.
+    Under torchrun, every process calls this. `command` is for the card of the model.
     """
     with _process_group():
         trainer = Trainer(config, directory, minutes)
@@ -207,7 +213,7 @@ def train(
                 trainer.restore(checkpoint)
             trainer.run()
             if trainer.rank == 0 and trainer.progress >= 1:
-                write_model(trainer, trainer.directory.model)
+                write_model(trainer, trainer.directory.model, command)
     return trainer
 
 
@@ -227,17 +233,19 @@ def _process_group() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def write_model(trainer: Trainer, directory: Path) -> None:
+def write_model(trainer: Trainer, directory: Path, command: str | None = None) -> None:
     """The run's network as a model with a card."""
     network = copy.deepcopy(trainer.averaged_network()).eval()
     trainer.source.finish(network)
     card = {
         "version": __version__,
         "training": {
+            "command": command,
+            "commit": commit(),
             "config": trainer.config.to_dict(),
             "steps": trainer.step,
             "mdps": trainer.step * trainer.config.batch_size,
-            "minutes": round(trainer.seconds / 60, 1),
+            "seconds": round(trainer.seconds),
             "processes": trainer.world_size,
             **trainer.source.validate(network),
         },

@@ -25,9 +25,7 @@ Metrics = dict[str, float]
 class Source(Protocol):
     """A supply of examples for one process."""
 
-    def loss(
-        self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float
-    ) -> tuple[Tensor, Metrics]:
+    def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float) -> tuple[Tensor, Metrics]:
         """The objective on the next examples, and what is worth looking at."""
 
     def validate(self, network: PolicyNetwork) -> Metrics:
@@ -50,9 +48,7 @@ class PriorExamples:
         self.config, self.n_mdps = config, n_mdps
         self.held_out = validation_examples(config)
 
-    def loss(
-        self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float
-    ) -> tuple[Tensor, Metrics]:
+    def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float) -> tuple[Tensor, Metrics]:
         """Cross-entropy on fresh MDPs."""
         loss = sample_examples(rng, self.config, self.n_mdps).loss(forward, depth)
         return loss.cross_entropy, {"kl": loss.kl}
@@ -92,9 +88,7 @@ class TaskExamples:
             config.network.inputs,
         )
 
-    def loss(
-        self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float
-    ) -> tuple[Tensor, Metrics]:
+    def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float) -> tuple[Tensor, Metrics]:
         """The objective on some tasks, which then go on for an episode."""
         training_batch = self.pool.sample(rng, self.n_mdps, self.config.target_temperature, self.config.network.inputs)
         answer = forward(tensors_of(training_batch.tokens, forward), depth)
