@@ -27,8 +27,8 @@ from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.planners.policies import softmax
 from mdpfn.prior.world import WorldConfig, sample_world
 from mdpfn.training.config import ObjectiveConfig
-from mdpfn.training.held_out import held_out_batches, validate_batches
 from mdpfn.training.earning import table_of
+from mdpfn.training.held_out import held_out_batches, validate_batches
 from mdpfn.training.objective import LARGEST_PULL, quantile_loss, return_gradient
 from mdpfn.training.pool import TaskPool, TrainingBatch, greedy_among_ties
 from mdpfn.training.tasks import BEHAVIOURS, Behaviour, Task, TaskConfig, VectorRollout, begin, cover
