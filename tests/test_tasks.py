@@ -312,14 +312,11 @@ class TestTrainingBatch:
             assert all(t.count.sum() > n for t, n in zip(training_batch.rollout.tasks, before, strict=True))
         training_batch = pool.sample(rng, 4, 0.25)
         policy = training_batch.acting_policy(np.zeros(len(training_batch.q)))
-        for i, (task, acts) in enumerate(
-            zip(training_batch.rollout.tasks, per_task(training_batch, policy), strict=True)
-        ):
-            alone = VectorRollout([task]).table()
+        for i, acts in enumerate(per_task(training_batch, policy)):
+            task = training_batch.rollout.tasks[i]
+            alone, part = VectorRollout([task]).table(), table_of(training_batch.table, i)
             for name in PairTable.__dataclass_fields__:
-                np.testing.assert_array_equal(
-                    getattr(table_of(training_batch.table, i), name), getattr(alone, name), name
-                )
+                np.testing.assert_array_equal(getattr(part, name), getattr(alone, name), name)
             explorer = EarningExplorer()
             for _ in range(2):
                 explorer.plan(alone, task.info, Clock(task.episodes - task.episodes_left, task.episodes))
@@ -462,9 +459,7 @@ class TestPool:
         assert all(torch.equal(saved[name], before[name]) for name in saved)
 
     def test_tasks_have_all_ages_and_are_always_as_many(self):
-        pool = TaskPool(
-            replace(CONFIG, slots=30, episodes=(8, 8), behaviours=only("uniform").behaviours), SAMPLER, [0, 0]
-        )
+        pool = TaskPool(only("uniform", slots=30, episodes=(8, 8)), SAMPLER, [0, 0])
         assert len({task.episodes_left for task in pool.tasks}) > 4
         for number in range(5):
             self.step(pool, number)

@@ -45,7 +45,7 @@ def train(
 
     if steps is not None and minutes is not None:
         raise MdpfnError("minutes", minutes, "it cannot be given together with --steps", "give one of them")
-    given = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
+    given: dict[str, Any] = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
     settings = replace(load_config(config), **given)
     said = [f"--{name} {value}" for name, value in (("minutes", minutes), *given.items()) if value is not None]
     command = " ".join(["mdpfn train --config", Path(config).name, *said])
