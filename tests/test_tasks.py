@@ -27,7 +27,6 @@ from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.planners.policies import softmax
 from mdpfn.prior.world import WorldConfig, sample_world
 from mdpfn.training.config import ObjectiveConfig
-from mdpfn.training.earning import table_of
 from mdpfn.training.held_out import held_out_batches, validate_batches
 from mdpfn.training.objective import LARGEST_PULL, quantile_loss, return_gradient
 from mdpfn.training.pool import TaskPool, TrainingBatch, greedy_among_ties
@@ -314,7 +313,7 @@ class TestTrainingBatch:
         policy = training_batch.acting_policy(np.zeros(len(training_batch.q)))
         for i, acts in enumerate(per_task(training_batch, policy)):
             task = training_batch.rollout.tasks[i]
-            alone, part = VectorRollout([task]).table(), table_of(training_batch.table, i)
+            alone, part = VectorRollout([task]).table(), training_batch.table.part(i)
             for name in PairTable.__dataclass_fields__:
                 np.testing.assert_array_equal(getattr(part, name), getattr(alone, name), name)
             explorer = EarningExplorer()

@@ -89,6 +89,22 @@ class PairTable:
         """(observed,) the share of these transitions after which the episode went on."""
         return 1 - self.n_terminated / self.transition_count
 
+    def part(self, mdp: int) -> PairTable:
+        """The table of one of the MDPs alone."""
+        first, last = np.searchsorted(self.pair_mdp, (mdp, mdp + 1))
+        seen = offsets_of(self.n_successors)
+        mine = self.forbidden_mdp == mdp
+        of_mdp = {name: getattr(self, name)[mdp : mdp + 1] for name in ("n_states", "n_actions", "reward_scale")}
+        names = ("pair", "n_visits", "reward_sum", "reward_square_sum", "duration", "n_successors")
+        of_pair = {name: getattr(self, name)[first:last] for name in names}
+        outcomes = ("successor", "transition_count", "n_terminated")
+        of_transition = {name: getattr(self, name)[seen[first] : seen[last]] for name in outcomes}
+        owner = {
+            "pair_mdp": np.zeros_like(self.pair_mdp[first:last]),
+            "forbidden_mdp": np.zeros_like(self.forbidden[mine]),
+        }
+        return PairTable(**of_mdp, **of_pair, **of_transition, **owner, forbidden=self.forbidden[mine])
+
     def visits_table(self) -> Floats:
         """(S, A) N(s, a) of a batch of one."""
         n_visits = np.zeros(int(self.n_states[0] * self.n_actions[0]))

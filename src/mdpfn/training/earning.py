@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mdpfn.arrays import Floats, offsets_of
+from mdpfn.arrays import Floats
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import PRICE, EarningExplorer
@@ -24,24 +24,3 @@ def earning_policy(table: PairTable, info: ProblemInfo, episode: int, budget: in
     best = carried.exploring >= carried.exploring.max(axis=1, keepdims=True) - NEARLY_AS_GOOD * carried.scalars[PRICE]
     policy: Floats = (best / best.sum(axis=1, keepdims=True))[row].reshape(-1)
     return policy
-
-
-def table_of(table: PairTable, mdp: int) -> PairTable:
-    """The part of a table that is about one MDP."""
-    first = offsets_of(np.bincount(table.pair_mdp, minlength=len(table)))
-    pairs = slice(first[mdp], first[mdp + 1])
-    seen = offsets_of(table.n_successors)
-    transitions = slice(seen[first[mdp]], seen[first[mdp + 1]])
-    mine = table.forbidden_mdp == mdp
-    of_mdp = {name: getattr(table, name)[mdp : mdp + 1] for name in ("n_states", "n_actions", "reward_scale")}
-    names = "pair", "n_visits", "reward_sum", "reward_square_sum", "duration", "n_successors"
-    of_pair = {name: getattr(table, name)[pairs] for name in names}
-    of_transition = {n: getattr(table, n)[transitions] for n in ("successor", "transition_count", "n_terminated")}
-    return PairTable(
-        **of_mdp,
-        **of_pair,
-        **of_transition,
-        pair_mdp=np.zeros(pairs.stop - pairs.start, dtype=np.int64),
-        forbidden=table.forbidden[mine],
-        forbidden_mdp=np.zeros(int(mine.sum()), dtype=np.int64),
-    )

@@ -17,7 +17,7 @@ from mdpfn.network.packing import UNKNOWN, Answer, assemble
 from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION, estimate
 from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.training.config import ObjectiveConfig
-from mdpfn.training.earning import earning_policy, table_of
+from mdpfn.training.earning import earning_policy
 from mdpfn.training.objective import log_policy, quantile_loss, return_gradient
 from mdpfn.training.tasks import Task, TaskConfig, VectorRollout, begin
 
@@ -105,7 +105,7 @@ class TrainingBatch:
             if task.behaviour == "earning":
                 mine = slice(self.rollout.pair_start[i], self.rollout.pair_start[i + 1])
                 episode = task.episodes - task.episodes_left
-                chosen[mine] = earning_policy(table_of(self.table, i), task.info, episode, task.episodes)
+                chosen[mine] = earning_policy(self.table.part(i), task.info, episode, task.episodes)
         return 0.95 * chosen + 0.05 * uniform
 
     def greedy_score(self, scores: Floats) -> float:

@@ -68,15 +68,7 @@ def statistics_of(z: PairTable, mdp: int) -> Statistics:
 
     The single rewards are unknown here, so means stand in for the smallest and the largest.
     """
-    mine = z.pair_mdp == mdp
-    observed = mine[z.transition_row]
-    of_mdp = {name: getattr(z, name)[[mdp]] for name in ("n_states", "n_actions", "reward_scale")}
-    names = ("pair", "n_visits", "reward_sum", "reward_square_sum", "duration", "n_successors")
-    of_pair = {name: getattr(z, name)[mine] for name in names}
-    of_outcome = {name: getattr(z, name)[observed] for name in ("successor", "transition_count", "n_terminated")}
-    nothing = np.zeros(0, dtype=np.int64)
-    owner = {"pair_mdp": np.zeros(mine.sum(), dtype=np.int64), "forbidden_mdp": nothing, "forbidden": nothing}
-    one = PairTable(**owner, **of_mdp, **of_pair, **of_outcome)
+    one = z.part(mdp)
     rewards = one.mean_reward
     terminal = one.successor[one.n_terminated > 0].tolist()
     return Statistics.from_table(one, terminal, rewards.min(initial=np.inf), rewards.max(initial=-np.inf))
