@@ -200,7 +200,9 @@ class TestBeginning:
         assert all(t.reward_low[0] <= mdp.outcome_reward.min() for t in info)
         assert all(t.reward_high[0] >= mdp.outcome_reward.max() for t in info)
         assert all(task.info.discount[0] == mdp.discount for task in tasks)
-        assert {task.behaviour for task in tasks} == set(BEHAVIOURS)
+        assert {task.behaviour for task in tasks} == {
+            b for b, share in zip(BEHAVIOURS, CONFIG.behaviours, strict=True) if share
+        }
         assert {task.reports for task in tasks} == {True, False}
 
     def test_coverage_comes_at_once(self):
