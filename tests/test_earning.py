@@ -18,6 +18,7 @@ from mdpfn.evidence import PairTable, Statistics, Transition
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningConfig, EarningExplorer
 from mdpfn.exploration.held import held_policy
+from mdpfn.exploration.undoing import undone
 from mdpfn.model.exact import Scorer
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.planning import planner_outputs
@@ -105,6 +106,19 @@ def history(rng: np.random.Generator, n_states: int = 7, n_actions: int = 3, n: 
     return statistics
 
 
+def undone_by_loops(p: Any, tried: Any) -> Any:
+    """(S, A) how surely an action leads back, for P (S, A, S): the definition, one move at a time."""
+    n_actions = tried.shape[1]
+    taken_back, chances, surest = np.zeros((n_actions,) * 2), np.zeros((n_actions,) * 2), np.zeros(tried.shape)
+    moves = [(s, a, t) for s, a, t in zip(*np.nonzero(p), strict=True) if s != t and tried[t].any()]
+    for s, a, t in moves:
+        taken_back[a] += p[s, a, t] * p[t, :, s]
+        chances[a] += p[s, a, t] * tried[t]
+    for s, a, t in moves:
+        surest[t] = np.maximum(surest[t], p[s, a, t] * (taken_back / (chances + 1))[a])
+    return surest
+
+
 def oracle(statistics: Statistics, discount: float, budget: int, config: EarningConfig) -> tuple[Any, float]:
     """X (S, A) and the price at the start of a life, straight from the equations, by many sweeps over dense tables."""
     n_states, n_actions = statistics.n_states, statistics.n_actions
@@ -138,10 +152,12 @@ def oracle(statistics: Statistics, discount: float, budget: int, config: Earning
     visits = (config.certain_visits + suspicion) * (config.undiscovered_doubt if unseen else 1.0)
     tau = np.where(noisy, config.noisy_visits, visits)
     doubt = 1 / (1 + (n / tau) ** config.doubt_exponent)
+    shares = np.where(known[None, None], counts / np.maximum(n, 1)[..., None], 0.0)
+    untried = (1 - config.leads_back * undone_by_loops(shares, tried)) * price**2 / (price + loss)
     extra = np.zeros(n_states)
     for _ in range(4000):
         going_on = -(value[:, None] - q) + config.curiosity * p @ extra
-        x = np.where(tried, doubt * price + (1 - doubt) * going_on, price**2 / (price + loss))
+        x = np.where(tried, doubt * price + (1 - doubt) * going_on, untried)
         extra = np.where(known, np.maximum(x.max(axis=1), 0), np.where(terminal, 0.0, price))
     x[:, 0] += config.straight_on * price * ~tried[:, 0]  # action 0 counts as taken last
     return x, price
@@ -257,6 +273,36 @@ class TestTheRule:
         assert table[0, 1] > 0.9  # to state 1 …
         assert table[1, 1] > 0.9  # … where action 1 was never taken
         np.testing.assert_allclose(table[2:], 0.5)
+
+
+class TestUndoing:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_it_is_what_its_definition_says(self, seed):
+        rng = np.random.default_rng(seed)
+        p = np.where(rng.random((6, 3, 6)) < 0.3, rng.random((6, 3, 6)), 0.0)
+        tried = p.any(axis=-1) & (rng.random((6, 3)) < 0.8)
+        p = np.where(tried[..., None], p / np.maximum(p.sum(-1, keepdims=True), 1e-12), 0.0)
+        start, action, following = np.nonzero(p)
+        moves = (start != following) & tried.any(axis=1)[following]
+        start, action, following = start[moves], action[moves], following[moves]
+        found = undone(start, action, following, p[start, action, following], tried)
+        np.testing.assert_allclose(found, undone_by_loops(p, tried), atol=1e-12)
+
+    def test_nothing_seen_undoes_nothing(self):
+        nothing = np.zeros(0, dtype=np.int64)
+        assert not undone(nothing, nothing, nothing, np.zeros(0), np.zeros((3, 2), dtype=bool)).any()
+
+    def test_what_leads_back_is_tried_last(self):
+        """A corridor with a side door everywhere: right was taken ten times, left took it back where it was tried."""
+        right, left, door = 0, 1, 2
+        moves = [(s, right, s + 1) for s in range(10)] + [(s, left, s - 1) for s in range(1, 5)]
+        moves += [(s, door, 11) for s in range(1, 5)]
+        statistics = Statistics.from_transitions(
+            *zip(*[(s, a, 0.0, t) for s, a, t in moves], strict=True), n_states=12, n_actions=3
+        )
+        explorer = EarningExplorer()
+        explorer.plan(statistics.table(), ProblemInfo.of(0.9), Clock(budget=64))
+        assert [explorer.action(state) for state in range(5, 10)] == [door] * 5
 
 
 class TestNews:

@@ -4,10 +4,11 @@ It plans twice on what was observed. The certainty-equivalent plan takes the dat
 exploring plan asks what looking around is worth on top of that: X(s, a), in units of value. Trying what was never tried
 is worth the price B; on the way there one loses L(s, a) = V(s) − Q(s, a) ≥ 0 with every action that is not the best:
 
-    X(s, a) = B² / (B + L̄(a))                                        never tried; L̄(a): what the action lost elsewhere
+    X(s, a) = (1 − κ ρ(s, a)) B² / (B + L̄(a))                        never tried; L̄(a): what the action lost elsewhere
     X(s, a) = φ B + (1 − φ) (−L(s, a) + g Σ_s' P̂(s' | s, a) X(s'))   tried n times; φ = 1 / (1 + (n / τ)^p) is doubt
     X(s)    = max(0, max_a X(s, a)), and B in a state that was never left
 
+ρ(s, a) is how surely an action leads back to where s was entered from (`undoing`): it comes last, but it does come.
 Of actions that are nearly as good, one that was not tried here and was taken last is taken again: it goes straight on.
 Who takes the best known action loses nothing, so X ≥ 0, and where nothing can be gained it exploits. The discount g of
 X is its own: how far curiosity reaches does not depend on how far the user looks ahead.
@@ -25,6 +26,7 @@ from scipy.sparse import csr_array
 from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.undoing import undone
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.problem_info import ProblemInfo
 
@@ -54,6 +56,7 @@ class EarningConfig:
     doubt_exponent: float = 1.2  # p
     untried_spreads: float = 2.0  # an untried pair is worth mean V − L̄(a) − this many standard deviations of V
     curiosity: float = 0.96  # g
+    leads_back: float = 0.15  # κ: how much less an untried action is worth that surely undoes the one before
     straight_on: float = 0.1  # of the price: how much worse an action may look that goes straight on
     replan_growth: float = 1.5  # of the price, after which a plan is made anew, even if nothing was seen that is new
     states_per_step: int = 25  # the plan of a large problem must serve for more than one step
@@ -106,7 +109,17 @@ class _Rows:
         masked = layout.forbidden_state >= 0
         self.untried[layout.forbidden_state[masked], z.forbidden[masked] % self.n_actions] = False
         rows: csr_array = model.transition[mine]
+        self.leads_back = self._undone(rows)
         self.transition = rows.toarray() if rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES else rows
+
+    def _undone(self, rows: csr_array) -> Floats:
+        """(tokens, A) how surely an action leads back to where its state was entered from."""
+        row, following = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices.astype(np.int64)
+        tried = np.zeros(self.untried.shape, dtype=bool)
+        tried[self.token, self.action] = True
+        moves = np.isin(following, self.known) & (following != self.token[row])
+        row, following = row[moves], following[moves]
+        return undone(self.token[row], self.action[row], following, rows.data[moves], tried)
 
     def best(self, of_rows: Floats) -> Floats:
         """(known,) the largest value among the tried actions of each state."""
@@ -217,8 +230,8 @@ class EarningExplorer:
         """(tokens, A) X, −∞ for actions that do not exist."""
         config, carried = self.config, self.carried
         doubt = self._doubt(rows)
-        untried = price**2 / (price + carried.loss)
-        floor = np.where(rows.untried[rows.known], untried, 0.0).max(axis=1)
+        untried = (1 - config.leads_back * rows.leads_back) * price**2 / (price + carried.loss)
+        floor = np.where(rows.untried[rows.known], untried[rows.known], 0.0).max(axis=1)
         loss = value[rows.token] - q if self.objective == "return" else 0.0
         gain = doubt * price - (1 - doubt) * loss
         before = carried.scalars[PRICE]

@@ -10,6 +10,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.evidence import Novelty, PairTable, Statistics, Transition
+from mdpfn.evidence.pooling import pooled
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
 from mdpfn.online.before import Before
@@ -135,8 +136,13 @@ class InContextLearner(Learner):
         return one_hot(greedy_actions(output.policy_logits, output.unknown), self.evidence.n_actions)
 
     def table(self) -> PairTable:
-        """What the planner reads: everything observed, on the scale of the rewards."""
-        return replace(self.evidence.table(), reward_scale=np.array([self.reward_scale]))
+        """What explorer and planner read: everything observed, on the scale of the rewards.
+
+        The paper's way takes every pair at its word; the other pools what noisy pairs have in common.
+        """
+        observed = self.evidence.table()
+        seen = observed if self.explorer is None else pooled(observed)
+        return replace(seen, reward_scale=np.array([self.reward_scale]))
 
     def planner_output(self) -> PlannerOutput:
         """What the planner makes of everything observed so far."""

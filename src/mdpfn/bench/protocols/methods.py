@@ -13,6 +13,7 @@ from mdpfn.arrays import Floats
 from mdpfn.baselines.problem import baseline_problem
 from mdpfn.coverage import CoverageWarning
 from mdpfn.evidence import Statistics, Transition
+from mdpfn.evidence.pooling import PoolingConfig
 from mdpfn.exploration.earning import EarningConfig
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.online.history import History
@@ -96,7 +97,7 @@ class Method:
     @property
     def constants(self) -> tuple[object, ...]:
         """The constants of explorer and planners that its results depend on."""
-        return (EarningConfig(), PlannerConfig()) if self.weights else ()
+        return (EarningConfig(), PoolingConfig(), PlannerConfig()) if self.weights else ()
 
     def start(self, mdp: TabularMDP, seed: int, **told: Any) -> Contestant:
         """A contestant that knows the sizes of this MDP, its discount and what it is `told`: options of `reset`."""
