@@ -19,7 +19,7 @@ from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningConfig, EarningExplorer
 from mdpfn.exploration.held import held_policy
 from mdpfn.exploration.undoing import undone
-from mdpfn.model.exact import Scorer
+from mdpfn.model.exact import Scorer, finite_horizon_value
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.network.planning import planner_outputs
 from mdpfn.online.in_context import InContextLearner
@@ -273,6 +273,19 @@ class TestTheRule:
         assert table[0, 1] > 0.9  # to state 1 …
         assert table[1, 1] > 0.9  # … where action 1 was never taken
         np.testing.assert_allclose(table[2:], 0.5)
+
+
+class TestTooLittleTime:
+    def test_it_says_so_and_still_earns_more_than_chance(self):
+        """500 pairs and 60 steps."""
+        mdp, earned = ENVIRONMENTS["garnet-100-5-2"].build(), []
+        for seed in range(8):
+            agent = Agent.from_pretrained()
+            result = agent.solve(TabularEnv(mdp, horizon=20), 3, seed=seed, discount=mdp.discount)
+            earned.append(np.mean(agent.problem.history.discounted_returns))
+            assert str(result.coverage).count("far more pairs exist than were tried") == 1
+        uniform = finite_horizon_value(mdp, np.full(mdp.reward.shape, 1 / mdp.n_actions), 20)
+        assert np.mean(earned) > uniform
 
 
 class TestUndoing:

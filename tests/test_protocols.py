@@ -21,6 +21,7 @@ import pytest
 
 from mdpfn.baselines import BASELINES
 from mdpfn.bench.environments import ENVIRONMENTS, TabularEnv
+from mdpfn.bench.figures.tables import tables_in
 from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline, offline_leaderboard
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol, window_start
 from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
@@ -511,6 +512,9 @@ class TestLeaderboard:
             ({"episodes": 0}, "episodes"),
             ({"seeds": 0}, "seeds"),
             ({"workers": 0}, "workers"),
+            ({"budgets": (16, 0)}, "budgets"),
+            ({"units": (-1.0,)}, "units"),
+            ({"units": (10.0,), "offline": True}, "budgets"),
         ],
     )
     def test_mistakes_are_named(self, wrong: dict[str, object], field: str) -> None:
@@ -530,6 +534,28 @@ class TestLeaderboard:
         assert last["episodes"] == "2"
         words = "mdpfn leaderboard --episodes 2 --seeds 1 --weights mdpfn-1 --agents ucbvi --environments chain-5"
         assert last["command"] == words
+
+    def test_budgets_and_units_are_conditions_of_their_own(self, tmp_path: Path) -> None:
+        """Nothing that R-MAX or chance does depends on the unit of rewards, and shares of the best do not either."""
+        agents, places = ("r-max", "uniform"), ("chain-5", "bandit-10")
+        commands.leaderboard(agents, places, episodes=4, seeds=2, out=tmp_path, workers=1, budgets=(2, 4), units=(8.0,))
+        rows = rows_of(tmp_path / "budgets.csv")
+        assert {(row["budget"], row["unit"]) for row in rows} == {("2", "1"), ("4", "1"), ("4", "8")}
+        names = ("environment", "agent", "seed", "episodes")
+        usual, scaled = (
+            {tuple(row[n] for n in names): row for row in rows if (row["budget"], row["unit"]) == ("4", unit)}
+            for unit in ("1", "8")
+        )
+        assert usual.keys() == scaled.keys()
+        for key, row in usual.items():
+            for measure in ("score", "earned"):
+                assert float(row[measure]) == pytest.approx(float(scaled[key][measure]), abs=1e-5)
+        (table,) = tables_in(tmp_path / "budgets.csv")
+        assert [cells[:3] for cells in table.rows[::2]] == [
+            ["R-MAX", "2", "× 1"],
+            ["R-MAX", "4", "× 1"],
+            ["R-MAX", "4", "× 8"],
+        ]
 
 
 class TestRecordedResults:

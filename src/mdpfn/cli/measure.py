@@ -98,6 +98,8 @@ def leaderboard(
     out: Path = Path("results"),
     workers: int = 2,
     weights: str = "mdpfn-1",
+    budgets: tuple[int, ...] = (),
+    units: tuple[float, ...] = (),
 ) -> None:
     """Score agents on environments after 1, 2, 4, … episodes: by default all of both.
 
@@ -114,17 +116,28 @@ def leaderboard(
         out: The directory of the result files; with mdps, the CSV file to write.
         workers: Processes to measure with.
         weights: Those of the in-context agent, by name or path.
+        budgets: Numbers of episodes to compare instead, such as 16 64 256, into budgets.csv.
+        units: Numbers to multiply all rewards by, such as 0.1 10, into the same file.
     """
     from mdpfn.baselines import BASELINES, OFFLINE_BASELINES
     from mdpfn.bench.environments import ENVIRONMENTS, load_environments
+    from mdpfn.bench.protocols import budgets as by_budget
     from mdpfn.bench.protocols import leaderboard as online
     from mdpfn.bench.protocols import offline_leaderboard
     from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
     from mdpfn.bench.protocols.parallel import measure_cells
     from mdpfn.bench.protocols.results import ResultsFile
 
-    for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
+    for field, value in (
+        ("episodes", episodes),
+        ("seeds", seeds),
+        ("workers", workers),
+        *(("budgets", budget) for budget in budgets),
+        *(("units", unit) for unit in units),
+    ):
         _positive(field, value)
+    if offline and (budgets or units):
+        raise MdpfnError("budgets", (*budgets, *units), "they are of agents that live in episodes", "leave out offline")
     if mdps is not None and out.suffix != ".csv":
         raise MdpfnError("out", repr(str(out)), "with --mdps it is a .csv file", "give --out FILE.csv")
     words = ["mdpfn", "leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
@@ -132,25 +145,33 @@ def leaderboard(
     words += ["--environments", *environments] if environments else []
     words += ["--mdps", mdps.name] if mdps is not None else []
     words += ["--offline"] if offline else []
+    words += ["--budgets", *map(str, budgets)] if budgets else []
+    words += ["--units", *map(str, units)] if units else []
     known = ENVIRONMENTS if mdps is None else {found.name: found for found in load_environments(mdps)}
     chosen = [known[name] for name in _chosen("environments", environments, tuple(known))]
     agents = _chosen("agents", agents, (IN_CONTEXT, *(OFFLINE_BASELINES if offline else BASELINES)))
     ours = Method(IN_CONTEXT, weights=stored_weights(weights))
     methods = [ours if name == IN_CONTEXT else Method(name) for name in agents]
-    path = out / f"leaderboard{'_offline' if offline else ''}.csv" if mdps is None else out
+    name = "budgets" if budgets or units else "leaderboard_offline" if offline else "leaderboard"
+    path = out / f"{name}.csv" if mdps is None else out
+    identity: tuple[str, ...] = online.IDENTITY
     measured: tuple[str, ...] = online.MEASURED
     if offline:
         data = offline_leaderboard.OfflineLeaderboardProtocol(seeds)
         cells, measured = offline_leaderboard.cells(data, methods, chosen), offline_leaderboard.MEASURED
+    elif budgets or units:
+        wanted, identity = by_budget.conditions(episodes, budgets, units), by_budget.IDENTITY
+        cells = by_budget.cells(seeds, wanted, methods, chosen)
     else:
         cells = online.cells(online.LeaderboardProtocol(episodes, seeds), methods, chosen)
-    file = ResultsFile(path, online.IDENTITY, measured, shlex.join(words))
+    file = ResultsFile(path, identity, measured, shlex.join(words))
     measure_cells(cells, file, workers=workers, title=path.stem.replace("_", " "))
 
 
-def _positive(field: str, value: int) -> None:
-    if value < 1:
-        raise MdpfnError(field, value, "it must be at least 1", "give a larger number")
+def _positive(field: str, value: float) -> None:
+    if value <= 0:
+        limit = "it must be at least 1" if isinstance(value, int) else "it must be positive"
+        raise MdpfnError(field, value, limit, "give a larger number")
 
 
 def _chosen(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:

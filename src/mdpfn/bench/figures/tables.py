@@ -122,6 +122,26 @@ def leaderboard(rows: list[Row]) -> Table:
     return Table("Leaderboard: earned and known", headers, body, note)
 
 
+def budgets(rows: list[Row]) -> Table:
+    """Both halves with less and more time, and with rewards in other units."""
+    body, n_seeds = [], []
+    settings = sorted(group(rows, "budget", "unit").items(), key=lambda item: [float(part) for part in item[0][::-1]])
+    for (budget, unit), of_setting in settings:
+        earned, known = Scores.of(of_setting, measure="earned"), Scores.of(of_setting)
+        n_seeds.append(known.n_seeds)
+        for agent in sorted(earned.agents, key=lambda name: -earned.agents[name][:, -1].mean()):
+            worth = known.agents[agent]
+            cells = [_with_error(earned.agents[agent][:, -1].mean(), earned.spread[agent][-1])]
+            cells += [_with_error(worth.mean(), known.spread[agent].mean()), f"{worth[:, -1].mean():.2f}"]
+            body.append([agent, budget, f"× {unit}", *cells, f"{(worth[:, -1] >= SOLVED).mean():.0%}"])
+    note = (
+        "As in the leaderboard, where agents are told of so many episodes and all rewards are multiplied by a number "
+        f"of which they are not told; mean of {min(n_seeds)} seeds, ± one standard error from the seeds."
+    )
+    headers = ["agent", "episodes", "rewards", "earned", "known", "at the end", "solved"]
+    return Table("Leaderboard: budgets and units", headers, body, note)
+
+
 def known_after(rows: list[Row]) -> Table:
     """Mean clipped score of every agent over all environments, by episodes."""
     scores = Scores.of(rows)
@@ -210,6 +230,7 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], Table]]] = {  # by name: the 
     "offline": ("offline.csv", offline),
     "leaderboard": ("leaderboard.csv", leaderboard),
     "leaderboard_known": ("leaderboard.csv", known_after),
+    "budgets": ("budgets.csv", budgets),
     "leaderboard_offline": ("leaderboard_offline.csv", offline_leaderboard),
     "calibration": ("calibration.csv", calibration),
     "sizes": ("sizes.csv", sizes),
@@ -217,8 +238,10 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], Table]]] = {  # by name: the 
 
 
 def tables_in(path: Path) -> list[Table]:
-    """The tables of one result file of a leaderboard, online or offline."""
+    """The tables of one result file of a leaderboard, online, offline or by budgets."""
     rows = read(path)
+    if "budget" in rows[0]:
+        return [budgets(rows)]
     return [offline_leaderboard(rows)] if "transitions" in rows[0] else [leaderboard(rows), known_after(rows)]
 
 
