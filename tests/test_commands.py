@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mdpfn import cli
+from mdpfn import Agent, cli
 from mdpfn.cli.live import BLOCKS, sparkline
 from mdpfn.weights import save_model
 from tests.interface import tiny_model
@@ -83,6 +85,14 @@ def test_fit_writes_a_row_per_state(
         ("fit", "nowhere.csv"),
         ("fit", "policy.xlsx"),
         ("fit", "nowhere.csv", "--columns", "state"),
+        ("solve", "FrozenLake-v1", "--env-arg", "map_name"),
+        ("solve", "FrozenLake-v1", "--env-arg", "no_such=1"),
+        ("solve", "FrozenLake-v1", "--resume", "nowhere"),
+        ("predict", "nowhere", "0"),
+        ("explain", "nowhere"),
+        ("export", "nowhere"),
+        ("serve", "nowhere"),
+        ("play", "--world", "nowhere.json", "--no-browser"),
         ("solv", "FrozenLake-v1"),
     ],
 )
@@ -98,6 +108,93 @@ def test_a_mistake_ends_with_code_2_and_no_traceback(
     assert shown.err.strip()
 
 
+def answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """What a command prints with --json: one document, and nothing else on the standard output."""
+    capsys.readouterr()
+    run(monkeypatch, *words, "--json")
+    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return content
+
+
+def test_an_agent_is_saved_resumed_asked_explained_and_exported(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = str(tmp_path / "lake.safetensors")
+    lake = ["solve", "FrozenLake-v1", "--env-arg", "map_name=8x8", "--env-arg", "is_slippery=false", "--episodes", "3"]
+    first = answered(monkeypatch, capsys, *lake, "--weights", weights, "--save", saved)
+    assert len(first["result"]["states"]) == 64
+    second = answered(monkeypatch, capsys, *lake, "--resume", saved)
+    assert second["returns"]["tiny"][:3] == first["returns"]["tiny"]
+    assert len(second["returns"]["tiny"]) == 6
+    agent = Agent.load(saved)
+    assert agent.evidence.n_transitions == second["result"]["n_transitions"]
+    actions = answered(monkeypatch, capsys, "predict", saved, "0", "9")["actions"]
+    assert actions == [int(agent.predict(s, on_unknown="best")[0]) for s in (0, 9)]
+    (known,) = answered(monkeypatch, capsys, "explain", saved, "0")["explanations"]
+    assert known["recommended"] == actions[0]
+    policy = tmp_path / "policy.json"
+    assert answered(monkeypatch, capsys, "export", saved, "--out", str(policy))["written"] == [str(policy)]
+    assert json.loads(policy.read_text())["greedy"][0] == actions[0]
+
+
+def test_names_are_predicted_for(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, saved = tmp_path / "log.csv", str(tmp_path / "agent.safetensors")
+    data.write_text("state,action,reward,next_state\n" + "home,go,1.5,away\naway,stay,0,home\nhome,stay,0,home\n" * 3)
+    words = ["fit", str(data), "--out", str(tmp_path / "p.csv"), "--save", saved, "--weights", weights]
+    assert answered(monkeypatch, capsys, *words)["actions"] == ["go", "stay"]
+    assert set(answered(monkeypatch, capsys, "predict", saved, "home", "away")["actions"]) <= {"go", "stay"}
+    run(monkeypatch, "explain", saved, "home")
+    assert "tried 3 times" in capsys.readouterr().out
+
+
+def test_every_command_knows_json_and_train_its_configs(tmp_path: Path) -> None:
+    def help_of(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "mdpfn", *words, "--help"], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    overview = help_of()
+    commands = set(overview.partition("{")[2].partition("}")[0].replace("\n", "").replace(" ", "").split(","))
+    assert {"solve", "fit", "predict", "explain", "export", "play", "serve", "train", "info"} <= commands
+    assert "Exit codes" in overview
+    for command in commands:
+        assert "--json" in help_of(command), command
+    from mdpfn.training.config import CONFIGS
+
+    shown = help_of("train")
+    assert all(name in shown for name in CONFIGS)
+
+
+def test_answers_of_the_rest_are_json(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "mdpfn-1" in answered(monkeypatch, capsys, "info")["models"]
+    assert answered(monkeypatch, capsys, "info", weights)["network"]["width"] == 16
+    picture = tmp_path / "prior.png"
+    assert answered(monkeypatch, capsys, "prior", "--show", "1", "--out", str(picture))["written"] == [str(picture)]
+
+
+def test_ctrl_c_keeps_what_was_learned_and_says_how_to_go_on(tmp_path: Path, weights: str) -> None:
+    words = [sys.executable, "-m", "mdpfn", "solve", "FrozenLake-v1", "--episodes", "1000000", "--weights", weights]
+    process = subprocess.Popen(
+        [*words, "--json"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert process.stderr is not None
+    line = process.stderr.readline()  # after two seconds, in a pipe: a plain line
+    assert "episode" in line
+    assert " left" in line
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    said = json.loads(out)
+    agent = Agent.load(tmp_path / said["saved"])
+    assert len(agent.problem.history.returns) == said["episodes"] > 0
+    assert said["go_on"] == ["mdpfn", "solve", "FrozenLake-v1", "--resume", said["saved"]]
+
+
 def test_what_cannot_be_compared_is_refused_before_anything_runs(
     weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,10 +207,10 @@ def test_what_cannot_be_compared_is_refused_before_anything_runs(
 def test_help_and_completion_need_no_torch() -> None:
     code = "import sys\nfrom mdpfn import cli\ntry: cli.main()\nexcept SystemExit: pass\n"
     code += "assert not {'torch', 'numpy', 'gymnasium'} & set(sys.modules), 'slow imports'"
-    for words in (["solve", "--help"], ["fit", "--help"], ["--tyro-print-completion", "bash"]):
+    for words in (["solve", "--help"], ["fit", "--help"], ["serve", "--help"], ["--tyro-print-completion", "bash"]):
         done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert "solve" in done.stdout or "fit" in done.stdout
+        assert "solve" in done.stdout or words[0] in done.stdout
 
 
 def test_curves_grow_with_the_episodes() -> None:

@@ -19,7 +19,7 @@ import pytest
 from mdpfn import Agent
 from mdpfn.serve.local import Refusal
 from mdpfn.serve.rate import RateLimit
-from mdpfn.serve.values import to_json, value_of
+from mdpfn.spaces.json import to_json, value_of
 from tests.pages import Served, serving
 
 JSON = {"Content-Type": "application/json"}

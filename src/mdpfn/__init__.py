@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mdpfn.evidence.smoothed import SmoothedEvidence
     from mdpfn.explanation import ActionEvidence, Explanation
     from mdpfn.model.mdp import TabularMDP
+    from mdpfn.online.callback import Callback
     from mdpfn.online.history import History
     from mdpfn.online.options import Options
     from mdpfn.plan import Plan, UnknownStateWarning
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ActionEvidence": "mdpfn.explanation",
     "Agent": "mdpfn.agent",
+    "Callback": "mdpfn.online.callback",
     "Coverage": "mdpfn.coverage",
     "CoverageWarning": "mdpfn.coverage",
     "Discretize": "mdpfn.spaces.discretize",
@@ -55,6 +57,7 @@ _HOME = {
 __all__ = [
     "ActionEvidence",
     "Agent",
+    "Callback",
     "Coverage",
     "CoverageWarning",
     "Discretize",

@@ -21,12 +21,14 @@ from mdpfn.evidence import Statistics
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.explanation import Explanation
 from mdpfn.export import policy_to_json
+from mdpfn.online.callback import CallbackLike
 from mdpfn.online.evaluation import evaluate
 from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
 from mdpfn.online.options import OptionFields, Options
 from mdpfn.online.problem import OnEpisode, Problem, agent_rng
 from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
+from mdpfn.online.watched import Watched
 from mdpfn.online.worlds import made_env, spaces_of
 from mdpfn.persistence import read_agent, write_agent
 from mdpfn.plan import OnUnknown, Plan, check_level
@@ -158,6 +160,9 @@ class Agent:
         evaluate: int = 0,
         resume: bool = False,
         on_episode: OnEpisode | None = None,
+        callback: CallbackLike = None,
+        progress: bool | None = None,
+        verbose: int = 1,
         **options: Unpack[OptionFields],
     ) -> Result:
         """Learn a Gymnasium environment, single or vector, or one by its id, in this many episodes.
@@ -166,7 +171,8 @@ class Agent:
         a single environment has no time limit of its own. `evaluate` is for how many more episodes the final policy is
         tried out, without learning. `resume` goes on with what the agent knows of this environment already, and with
         the options it began with. `on_episode` is called after every episode with the `History` so far; the run ends
-        if it returns False.
+        if it returns False. `callback` is an `mdpfn.Callback`, or one of Stable-Baselines3, for every step. `progress`
+        shows how far it is after two seconds, by default in terminals and notebooks; `verbose=0` silences it.
         """
         whole_number("episodes", episodes, low=1)
         whole_number("evaluate", evaluate, low=0)
@@ -181,8 +187,10 @@ class Agent:
                 self._check_resumed(env, spaces, options)
             else:
                 self.reset(*spaces, seed=seed, **options)
+            watched = Watched(self, episodes, callback, on_episode, shown=progress if verbose else False)
             self.problem.learner.begin(episodes)
-            self.problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, on_episode=on_episode)
+            with watched:
+                self.problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, **watched.hooks)
         self._evaluation = self._evaluated(env, evaluate, seed, max_episode_steps) if evaluate else np.zeros(0)
         return self.result
 
@@ -377,6 +385,11 @@ class Agent:
         if options.risk is not None:
             check_level(options.risk, self.model.network.config.quantiles)
         return options
+
+    @property
+    def num_timesteps(self) -> int:
+        """Transitions observed so far, as Stable-Baselines3 calls them."""
+        return self.evidence.n_transitions
 
     @property
     def statistics(self) -> Statistics:

@@ -14,6 +14,7 @@ from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.result import Result
+from mdpfn.spaces.json import plain
 from mdpfn.version import __version__
 
 FORMAT, VERSION = "mdpfn-policy", 1
@@ -76,15 +77,6 @@ def _nodes(problem: VectorProblem) -> dict[str, Any]:
         "values": numbers(q.max(axis=1, initial=-np.inf)),
         "q": numbers(q),
     }
-
-
-def plain(value: Any) -> Any:
-    """A state or an action as JSON: NumPy's numbers become Python's own, arrays and tuples become lists."""
-    if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, tuple | list | np.ndarray):
-        return [plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def numbers(values: Any) -> Any:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from mdpfn.arrays import Floats
 from mdpfn.online.history import History
+from mdpfn.progress import Progress, duration
 from mdpfn.result import SMOOTHING, moving_average
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -25,6 +26,7 @@ class LiveTable:
         self._histories: dict[str, History] = {}
         self.final_returns: dict[str, float] = {}
         self._live = Live(get_renderable=self._table, console=console, refresh_per_second=8)
+        self._lines: dict[str, Progress] = {}  # where nobody sees the table before it is complete
 
     def __enter__(self) -> LiveTable:
         self._live.__enter__()
@@ -40,6 +42,9 @@ class LiveTable:
     def update(self, name: str, history: History) -> None:
         """Show how far this agent is."""
         self._histories[name] = history
+        if not self._live.console.is_terminal:
+            line = self._lines.setdefault(name, Progress(f"{name}: episode", self.episodes))
+            line.update(len(history.returns))
 
     def finish(self, name: str, final_return: float) -> None:
         """Show what the policy that an agent ended with earns."""
@@ -59,7 +64,9 @@ class LiveTable:
             high = max(float(other.max()) for other in curves.values())
             history = self._histories[name]
             final = f"{self.final_returns[name]:.3g}" if name in self.final_returns else "…"
-            row = (name, str(len(curve)), f"{curve[-1]:.3g}", final, f"{history.seconds:.1f} s")
+            left = history.seconds * (self.episodes - len(curve)) / len(curve)
+            time = f"{history.seconds:.1f} s" if left <= 0 else f"{duration(left)} left"
+            row = (name, str(len(curve)), f"{curve[-1]:.3g}", final, time)
             table.add_row(*row, sparkline(curve, low, high, self.episodes))
         return table
 

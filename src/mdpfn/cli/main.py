@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,10 +12,15 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
+from mdpfn.cli.answer import answer
 from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.version import __version__
 
 RESULTS = Path("results")
+ABOUT = """Small decision problems, solved in context.
+
+Exit codes: 0 done; 1 something failed that should not have; 2 a mistake in what was given, said in one sentence;
+130 interrupted by Ctrl-C, with what was learned kept."""
 
 
 def train(
@@ -24,6 +30,7 @@ def train(
     steps: int | None = None,
     minutes: float | None = None,
     seed: int | None = None,
+    json: bool = False,
 ) -> None:
     """Train a network on MDPs from the prior.
 
@@ -36,6 +43,7 @@ def train(
         steps: Gradient steps, instead of the configuration's.
         minutes: Train for this long in all instead; the learning rate decays with time.
         seed: Of everything that is drawn, instead of the configuration's.
+        json: Print JSON.
     """
     from dataclasses import replace
 
@@ -52,10 +60,12 @@ def train(
     trainer = run(settings, out, minutes=minutes, resume=resume, command=command)
     if trainer.rank == 0:
         stopped = f"stopped after {trainer.step} steps; --resume auto goes on from there"
-        print(f"model written to {out / 'model'}" if trainer.progress >= 1 else stopped)
+        finished = trainer.progress >= 1
+        content = {"finished": finished, "steps": trainer.step, "seconds": trainer.seconds, "out": str(out)}
+        answer(f"model written to {out / 'model'}" if finished else stopped, content, json)
 
 
-def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed: int = 0) -> None:
+def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed: int = 0, json: bool = False) -> None:
     """Draw a contact sheet of MDPs sampled from a prior: graph, rewards, optimal policy.
 
     Args:
@@ -63,6 +73,7 @@ def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed:
         family: One of the families of the richer prior, such as maze; without it, the paper's prior.
         out: The PNG to write.
         seed: Of the sampler.
+        json: Print JSON.
     """
     import numpy as np
 
@@ -80,19 +91,23 @@ def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed:
     else:
         mdps = [sample_mdp(rng) for _ in range(show)]
     draw_contact_sheet(mdps, out)
-    print(f"{show} sampled MDPs drawn to {out}")
+    answer(f"{show} sampled MDPs drawn to {out}", {"mdps": show, "written": [str(out)]}, json)
 
 
-def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> None:
+def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "", json: bool = False) -> None:
     """Show a model's card: its configuration, how it was trained, what it measures.
 
     Args:
         weights: Name of a shipped model or a model directory; without it, the shipped models are listed.
+        json: Print JSON.
     """
     from mdpfn.weights import load_model, shipped_models
 
     if not weights:
-        print("\n".join(shipped_models()))
+        answer("\n".join(shipped_models()), {"models": list(shipped_models())}, json)
+        return
+    if json:
+        answer("", load_model(weights).card, json)
         return
     from rich.console import Console
 
@@ -101,21 +116,29 @@ def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "") -> No
     Console().print(render(load_model(weights)), highlight=False)
 
 
-def figures(results: Path = RESULTS) -> None:
+def figures(results: Path = RESULTS, json: bool = False) -> None:
     """Redraw all figures and print all tables from the result files, without measuring anything.
 
     Args:
         results: Where the result files are; figures go into its subdirectory figures.
+        json: Print JSON.
     """
     check_installed("matplotlib", "drawing", "plot")
-    from rich.console import Console
-
     from mdpfn.bench.figures import draw_figures, tables
 
+    _show_tables(list(tables(results).values()), draw_figures(results, results / "figures"), json)
+
+
+def _show_tables(tables: Sequence[Any], drawn: Sequence[Path], json: bool) -> None:
+    if json:
+        answer("", {"tables": [vars(table) for table in tables], "written": list(map(str, drawn))}, json)
+        return
+    from rich.console import Console
+
     console = Console()
-    for table in tables(results).values():
+    for table in tables:
         console.print(table.rich())
-    for path in draw_figures(results, results / "figures"):
+    for path in drawn:
         console.print(f"drawn: {path}")
 
 
@@ -128,20 +151,18 @@ def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
         measure(*arguments, **options)
         out: Path = options["out"]
         if out.is_dir():
-            figures(out)
+            figures(out, options["json"])
         else:
-            from rich.console import Console
-
             from mdpfn.bench.figures import tables_in
 
-            for table in tables_in(out):
-                Console().print(table.rich())
+            _show_tables(tables_in(out), [], options["json"])
 
     return command
 
 
 def main() -> None:
     """Entry point: exit code 2 and one sentence for a user's mistake."""
+    from mdpfn.cli.agents import explain, export, predict
     from mdpfn.cli.measure import leaderboard, reproduce, study
     from mdpfn.cli.serve import play, serve
     from mdpfn.cli.solve import fit, solve
@@ -149,6 +170,9 @@ def main() -> None:
     commands: dict[str, Callable[..., None]] = {
         "solve": solve,
         "fit": fit,
+        "predict": predict,
+        "explain": explain,
+        "export": export,
         "play": play,
         "serve": serve,
         "train": train,
@@ -163,10 +187,13 @@ def main() -> None:
         print(f"mdpfn {__version__}")
         return
     try:
-        tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn")
+        tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn", description=ABOUT)
     except MdpfnError as error:
         print(f"mdpfn: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # whoever read it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:
         if error.filename is None:
             raise

@@ -22,6 +22,7 @@ def reproduce(
     weights: str = "paper",
     out: Path = Path("results"),
     workers: int = 2,
+    json: bool = False,
 ) -> None:
     """Rerun the paper's evaluation with these weights: `table` (B.3), `offline` (B.4), `depth` (B.2) or all.
 
@@ -49,6 +50,7 @@ def study(
     snapshots: Path | None = None,
     out: Path = Path("results"),
     workers: int = 2,
+    json: bool = False,
 ) -> None:
     """Answer what the paper leaves open: scores against depth K, data, size or training compute, and calibration.
 
@@ -100,6 +102,7 @@ def leaderboard(
     weights: str = "mdpfn-1",
     budgets: tuple[int, ...] = (),
     units: tuple[float, ...] = (),
+    json: bool = False,
 ) -> None:
     """Score agents on environments after 1, 2, 4, … episodes: by default all of both.
 

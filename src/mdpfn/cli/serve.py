@@ -7,16 +7,18 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
+from mdpfn.cli.answer import answer
 from mdpfn.errors import MdpfnError
 
 
-def play(port: int = 0, world: str = "", browser: bool = True) -> None:
+def play(port: int = 0, world: str = "", browser: bool = True, json: bool = False) -> None:
     """Open a page on which worlds are drawn, learned and raced in. Only this machine can reach it.
 
     Args:
         port: Where to listen; 0 takes any that is free.
         world: A world to begin with: a JSON file that the page saved, or a link that it copied.
         browser: Open the page in a browser.
+        json: Print JSON.
     """
     import secrets
     import threading
@@ -28,7 +30,7 @@ def play(port: int = 0, world: str = "", browser: bool = True) -> None:
     fragment = shared_fragment(world) if world else ""
     token, listener = secrets.token_urlsafe(16), local.listen(port)
     address = f"{local.address_of(listener)}{token}/{fragment}"
-    print(f"playing at {address}\nCtrl-C ends it.", flush=True)
+    answer(f"playing at {address}\nCtrl-C ends it.", {"address": address}, json)
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     local.run_until_stopped(server.play_app(token), listener)
@@ -40,6 +42,7 @@ def serve(
     learn: bool = True,
     rate: float = 2000.0,
     largest_request: int = 2**16,
+    json: bool = False,
 ) -> None:
     """Answer POST /predict, /observe and /explain for a saved agent. Only this machine can reach it.
 
@@ -51,6 +54,7 @@ def serve(
         learn: Learn from /observe; without it the file is never written.
         rate: Requests that are answered in a second; more get status 429.
         largest_request: Bytes of a request; more get status 413.
+        json: Print JSON.
     """
     local, app = needing_extra("serve", "mdpfn.serve.local"), needing_extra("serve", "mdpfn.serve.app")
     from mdpfn.agent import Agent
@@ -62,7 +66,8 @@ def serve(
     loaded = Agent.load(agent)
     served = app.serve_app(loaded, agent if learn else None, per_second=rate, largest_request=largest_request)
     listener = local.listen(port)
-    print(f"serving at {local.address_of(listener)}\nCtrl-C ends it.", flush=True)
+    address = local.address_of(listener)
+    answer(f"serving at {address}\nCtrl-C ends it.", {"address": address}, json)
     local.run_until_stopped(served, listener)
 
 

@@ -8,41 +8,51 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
+from mdpfn.cli.answer import answer, pairs, parsed
 from mdpfn.errors import MdpfnError
 
 EVALUATION_EPISODES = 50  # in which final policies are scored
+INTERRUPTED = 130  # the exit code
 VECTOR_EVALUATION_EPISODES = 10  # the same, where an action takes milliseconds
 
 
 def solve(
     env: Annotated[Positional[str], arg(metavar="ENV_ID")],
     episodes: int = 100,
+    env_arg: Annotated[tuple[str, ...], UseAppendAction] = (),
     compare: tuple[str, ...] = (),
     out: Path | None = None,
+    save: Path | None = None,
+    resume: Path | None = None,
     seed: int = 0,
     discount: float | None = None,
     risk: float | None = None,
     weights: str | None = None,
     bins: int | None = None,
+    json: bool = False,
 ) -> None:
-    """Solve a Gymnasium environment, and show how it goes.
+    """Solve a Gymnasium environment, and show how it goes. Ctrl-C keeps what was learned and says how to go on.
 
     Args:
         env: The id of the environment, such as FrozenLake-v1.
         episodes: How many episodes to learn from.
+        env_arg: An argument of the environment, such as map_name=8x8; may be given several times.
         compare: Other agents to run beside it, such as ucbvi, psrl and q-learning.
         out: Directory for curve.png and result.json.
+        save: Where the agent goes, to be used by resume, predict, explain, export and serve.
+        resume: A saved agent that goes on where it was, and is saved there again unless save says where.
         seed: Of the environment and the agents.
         discount: How much a reward is worth one step later; without it 0.95, and 0.99 if observations are vectors.
         risk: Exploit by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         weights: Name of a shipped model or a model directory; without it, the default model.
         bins: Cut continuous observations into this many bins per dimension.
+        json: Print JSON.
     """
     from functools import partial
 
-    import numpy as np
+    from rich.console import Console
 
     from mdpfn.agent import Agent
     from mdpfn.checks import whole_number
@@ -50,73 +60,126 @@ def solve(
     from mdpfn.cli.live import LiveTable
     from mdpfn.online.vector_problem import VectorProblem
     from mdpfn.online.worlds import made_env, spaces_of
-    from mdpfn.result import plot_returns, write_json
     from mdpfn.spaces.discretize import Discretize
     from mdpfn.weights import DEFAULT_WEIGHTS
 
     whole_number("episodes", episodes, low=1)
     whole_number("seed", seed, low=0)
     check_names(compare)
-    agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
+    arguments = {name: parsed(value) for name, value in pairs("env_arg", env_arg, "map_name=8x8").items()}
 
     def make() -> Any:
-        return made_env(env) if bins is None else Discretize(made_env(env), bins)
+        made = made_env(env, **arguments)
+        return made if bins is None else Discretize(made, bins)
 
-    agent.reset(*spaces_of(make()), discount=discount, risk=risk)  # refuses before the table opens
-    discount = agent.problem.options.discount
+    if resume is None:
+        agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
+        agent.reset(*spaces_of(make()), discount=discount, risk=risk)  # refuses before the table opens
+    elif weights is not None:
+        raise MdpfnError("weights", repr(weights), "the resumed agent has its own", "leave one of them out")
+    else:
+        agent, save = Agent.load(resume), save or resume
+    lived, used_discount = len(agent.problem.history.returns), agent.problem.options.discount
     vectors = isinstance(agent.problem, VectorProblem)
-    n_evaluated = VECTOR_EVALUATION_EPISODES if vectors else EVALUATION_EPISODES
-    baselines = {name: prepared(name, make(), seed, discount) for name in compare}
-    with LiveTable(env, episodes) as table:
-        name = agent.model.name
-        watch = partial(table.update, name)
-        options: Any = {"seed": seed, "discount": discount, "risk": risk, "evaluate": n_evaluated}
-        result = agent.solve(make(), episodes, **options, on_episode=watch)
-        table.finish(name, float(result.evaluation.mean()))
-        for name, problem in baselines.items():
-            problem.run(make(), episodes, seed=seed, on_episode=partial(table.update, name))
-            table.finish(name, final_return(problem, make(), EVALUATION_EPISODES, seed))
-    print(result)
+    options: dict[str, Any] = {"discount": discount, "risk": risk, "resume": resume is not None, "verbose": 0}
+    options |= {"evaluate": VECTOR_EVALUATION_EPISODES if vectors else EVALUATION_EPISODES, "seed": seed + lived}
+    baselines = {name: prepared(name, make(), seed, used_discount) for name in compare}
+    try:
+        with LiveTable(env, lived + episodes, Console(stderr=json)) as table:
+            name = agent.model.name
+            result = agent.solve(make(), episodes, **options, on_episode=partial(table.update, name))
+            table.finish(name, float(result.evaluation.mean()))
+            for name, problem in baselines.items():
+                problem.run(make(), episodes, seed=seed, on_episode=partial(table.update, name))
+                table.finish(name, final_return(problem, make(), EVALUATION_EPISODES, seed))
+    except KeyboardInterrupt:
+        raise SystemExit(_interrupted(agent, save, env, env_arg, bins, json)) from None
+    report: dict[str, Any] = {"env": env, "env_arg": arguments, "bins": bins, "episodes": episodes, "seed": seed}
+    returns = {agent.model.name: agent.problem.history.returns}
+    returns |= {name: problem.history.returns for name, problem in baselines.items()}
+    report |= {"discount": used_discount, "returns": returns, "final_policy_returns": table.final_returns}
+    report["result"] = result.to_dict()
+    report["written"] = list(map(str, _written(agent, report, out, save)))
+    written = f"\nwritten: {', '.join(report['written'])}" if report["written"] else ""
+    answer(f"{result}{written}", report, json)
+
+
+def _written(agent: Any, report: dict[str, Any], out: Path | None, save: Path | None) -> list[Path]:
+    """The files that were asked for, now that they are written."""
+    import numpy as np
+
+    from mdpfn.result import plot_returns, write_json
+
+    files = []
+    if save is not None:
+        agent.save(save)
+        files.append(save)
     if out is not None:
-        returns = {agent.model.name: agent.problem.history.returns}
-        returns |= {name: problem.history.returns for name, problem in baselines.items()}
-        plot_returns({name: np.array(values) for name, values in returns.items()}, out / "curve.png", title=env)
-        report: dict[str, Any] = {"env": env, "bins": bins, "episodes": episodes, "seed": seed, "discount": discount}
-        report |= {"returns": returns, "final_policy_returns": table.final_returns, "result": result.to_dict()}
+        returns = {name: np.array(values) for name, values in report["returns"].items()}
+        plot_returns(returns, out / "curve.png", title=report["env"])
         write_json(out / "result.json", report)
-        print(f"written: {out / 'curve.png'}, {out / 'result.json'}")
+        files += [out / "curve.png", out / "result.json"]
+    return files
+
+
+def _interrupted(
+    agent: Any, save: Path | None, env: str, env_arg: tuple[str, ...], bins: int | None, json: bool
+) -> int:
+    """Keep what was learned until Ctrl-C, and say how to go on; the exit code."""
+    import shlex
+
+    n = len(agent.problem.history.returns)
+    if agent.evidence.n_transitions == 0:
+        answer("interrupted before anything was learned", {"interrupted": True, "episodes": 0, "saved": None}, json)
+        return INTERRUPTED
+    number, path = 1, save
+    while path is None or (path != save and path.exists()):  # nothing that is there is replaced unasked
+        path = Path(f"{env.rpartition('/')[2]}{'' if number == 1 else f'-{number}'}.safetensors")
+        number += 1
+    agent.save(path)
+    words = ["mdpfn", "solve", env, "--resume", str(path)]
+    words += [word for item in env_arg for word in ("--env-arg", item)] + (
+        [] if bins is None else ["--bins", str(bins)]
+    )
+    said = f"interrupted after {n} episodes; what was learned is in {path}. Go on with:\n{shlex.join(words)}"
+    answer(said, {"interrupted": True, "episodes": n, "saved": str(path), "go_on": words}, json)
+    return INTERRUPTED
 
 
 def fit(
     data: Annotated[Positional[Path], arg(metavar="DATA")],
     out: Path = Path("policy.csv"),
+    save: Path | None = None,
     report: Path | None = None,
     columns: tuple[str, ...] = (),
     discount: float = 0.95,
     risk: float | None = None,
     weights: str | None = None,
+    json: bool = False,
 ) -> None:
     """Plan from logged transitions in a CSV or Parquet file.
 
     Args:
         data: A .csv, .csv.gz, .tsv or .parquet file with a row per transition.
         out: Where the policy goes, a row per state.
+        save: Where the agent goes, to be used by predict, explain, export and serve.
         report: Where a page goes that shows all of it, such as report.html.
         columns: Which column is which where names do not tell, such as state=place reward=profit.
         discount: How much a reward is worth one step later.
         risk: Choose by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         weights: Name of a shipped model or a model directory; without it, the default model.
+        json: Print JSON.
     """
     from mdpfn.agent import Agent
     from mdpfn.weights import DEFAULT_WEIGHTS
 
-    for item in columns:
-        if item.count("=") != 1:
-            raise MdpfnError("columns", repr(item), "it must read role=column", "write for example reward=profit")
+    named = pairs("columns", columns, "reward=profit")
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
-    agent.fit(data, columns=dict(item.split("=") for item in columns), discount=discount, risk=risk)
-    print(agent.result)
+    agent.fit(data, columns=named, discount=discount, risk=risk)
     agent.result.save_policy(out)
     if report is not None:
         agent.report(report, title=data.name)
-    print(f"written: {out}" + ("" if report is None else f", {report}"))
+    if save is not None:
+        agent.save(save)
+    written = [str(path) for path in (out, report, save) if path is not None]
+    answer(f"{agent.result}\nwritten: {', '.join(written)}", agent.result.to_dict() | {"written": written}, json)

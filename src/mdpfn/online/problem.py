@@ -208,11 +208,13 @@ class Problem(Generic[L]):
         seed: int | None,
         max_episode_steps: int | None = None,
         on_episode: OnEpisode | None = None,
+        on_step: Callable[[], bool] | None = None,
     ) -> None:
         """Let the learner live through this many more episodes of `env`.
 
         An episode that reaches `max_episode_steps` is truncated. In a vector environment the first `episodes` to
-        finish count, and what was observed of the others is kept too.
+        finish count, and what was observed of the others is kept too. `on_step` is called after every step, and ends
+        the run by returning False.
         """
         worlds = worlds_of(env, self.encoding, self.state_id, max_episode_steps)
         history = self.history
@@ -223,12 +225,13 @@ class Problem(Generic[L]):
 
         def goes_on() -> bool:
             nonlocal finished
+            wanted = on_step is None or on_step()
             if len(history.returns) == finished:
-                return True
+                return wanted
             finished = len(history.returns)
             history.seconds = time.perf_counter() - started
             stops = on_episode is not None and on_episode(history) is False
-            return finished < target and not stops
+            return wanted and finished < target and not stops
 
         try:
             self.runner = get_ident()

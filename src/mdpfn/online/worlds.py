@@ -146,14 +146,14 @@ class VectorWorlds:
         ]
 
 
-def made_env(env: Any) -> Any:
-    """An environment, made by its id if that is what it is."""
+def made_env(env: Any, **arguments: Any) -> Any:
+    """An environment, made by its id if that is what it is, with these arguments."""
     if not isinstance(env, str):
         return env
     if env.startswith("mdpfn/"):
         importlib.import_module("mdpfn.bench.environments")  # registers the environments of this package
     try:
-        return gymnasium.make(env)
+        return gymnasium.make(env, **arguments)
     except Exception as error:
         limit = f"Gymnasium could not make it ({error})"
         raise MdpfnError("env", shown(env), limit, "check its id, or install what it needs") from None

@@ -18,7 +18,7 @@ from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.serve.local import Handler, Refusal, answering, json_of, local_app
 from mdpfn.serve.rate import RateLimit
-from mdpfn.serve.values import to_json, value_of
+from mdpfn.spaces.json import to_json, value_of
 from mdpfn.version import __version__
 
 SAVE_EVERY = 0.25  # seconds, if anything was observed: a kill loses no more than a second

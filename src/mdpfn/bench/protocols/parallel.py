@@ -16,9 +16,9 @@ from multiprocessing import get_context, parent_process
 from zlib import crc32
 
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mdpfn.bench.protocols.results import Cell, ResultsFile
+from mdpfn.progress import Progress
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -41,27 +41,16 @@ def seed_of(*names: str | int) -> int:
 def measure_cells(cells: Sequence[Cell], results: ResultsFile, *, workers: int, title: str) -> None:
     """Measure the cells whose rows are missing or stale; every finished cell is on disk at once."""
     missing = [cell for cell in cells if not results.has(cell)]
-    with _progress() as progress:
-        bar = progress.add_task(title, total=len(cells), completed=len(cells) - len(missing))
-        if not missing:
-            return
-        with _pool(min(workers, len(missing))) as pool:
-            with _environment(ONE_THREAD):  # workers start as work is submitted and inherit it
-                running = {pool.submit(cell.measure): cell for cell in missing}
-            for finished in as_completed(running):
-                results.replace(running[finished], finished.result())
-                progress.advance(bar)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    if not missing:
+        return
+    done = len(cells) - len(missing)
+    with Progress(title, len(cells), done=done) as progress, _pool(min(workers, len(missing))) as pool:
+        with _environment(ONE_THREAD):  # workers start as work is submitted and inherit it
+            running = {pool.submit(cell.measure): cell for cell in missing}
+        for finished in as_completed(running):
+            results.replace(running[finished], finished.result())
+            done += 1
+            progress.update(done)
 
 
 @contextmanager

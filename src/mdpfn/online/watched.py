@@ -1,0 +1,49 @@
+"""A run that somebody watches: callbacks are told what happens, and a line says how far it is."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from mdpfn.online.callback import CallbackLike, Callbacks
+from mdpfn.online.history import History
+from mdpfn.online.problem import OnEpisode
+from mdpfn.progress import Progress, somebody_watches
+
+LAST = 10  # episodes whose mean return is shown
+
+
+class Watched:
+    """What `Problem.run` calls while it is inside this context; `shown` None: where somebody watches."""
+
+    def __init__(
+        self, agent: Any, episodes: int, callback: CallbackLike, on_episode: OnEpisode | None, shown: bool | None
+    ) -> None:
+        history: History = agent.problem.history
+        self.callbacks, self.on_episode = Callbacks(callback, agent, history), on_episode
+        self.begun_at = len(history.returns)
+        self.progress = Progress("episode", episodes) if (somebody_watches() if shown is None else shown) else None
+
+    @property
+    def hooks(self) -> dict[str, Any]:
+        """For `Problem.run`; nothing is called after every step that nobody asked for."""
+        return {"on_episode": self._episode, "on_step": self.callbacks.step if self.callbacks.callbacks else None}
+
+    def _episode(self, history: History) -> bool:
+        if self.progress is not None:
+            last = history.returns[self.begun_at :][-LAST:]
+            note = f"mean return of the last {len(last)}: {sum(last) / len(last):.4g}"
+            self.progress.update(len(history.returns) - self.begun_at, note)
+        return self.on_episode is None or self.on_episode(history) is not False
+
+    def __enter__(self) -> Watched:
+        self.callbacks.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.progress is not None:
+            self.progress.close()
+        if kind is None:
+            self.callbacks.end()
