@@ -8,8 +8,8 @@ export OMP_NUM_THREADS ?= 1
 
 setup: $(VENV)/installed ## create .venv and install the package in it
 
-demo: setup ## solve FrozenLake in context, compare, draw the learning curve
-	$(BIN)/python -m mdpfn solve mdpfn/FrozenLake-v0 --episodes 100 --compare ucbvi q-learning --out demo
+demo: setup ## learn FrozenLake beside baselines, draw what is learned and earned
+	$(BIN)/python -m mdpfn demo --out demo/learning.png
 
 test: $(VENV)/installed-dev browser ## lint, types, import contracts, the whole test suite, documentation
 	$(BIN)/ruff check .

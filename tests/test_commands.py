@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -179,20 +180,31 @@ def test_answers_of_the_rest_are_json(
 
 def test_ctrl_c_keeps_what_was_learned_and_says_how_to_go_on(tmp_path: Path, weights: str) -> None:
     words = [sys.executable, "-m", "mdpfn", "solve", "FrozenLake-v1", "--episodes", "1000000", "--weights", weights]
-    process = subprocess.Popen(
-        [*words, "--json"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-    )
-    assert process.stderr is not None
-    line = process.stderr.readline()  # after two seconds, in a pipe: a plain line
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it
+    with subprocess.Popen([*words, "--json"], cwd=tmp_path, preexec_fn=heeding, **pipes) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()  # after two seconds, in a pipe: a plain line
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert "episode" in line
     assert " left" in line
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     said = json.loads(out)
     agent = Agent.load(tmp_path / said["saved"])
     assert len(agent.problem.history.returns) == said["episodes"] > 0
     assert said["go_on"] == ["mdpfn", "solve", "FrozenLake-v1", "--resume", said["saved"]]
+
+
+def test_the_demo_draws_one_picture_and_says_what_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "demo", "--episodes", "3", "--seeds", "1", "--out", str(tmp_path / "demo.png"))
+    shown = capsys.readouterr().out
+    assert all(
+        name in shown for name in ("mdpfn-1", "R-MAX", "UCB-VI", "PSRL", "Q-learning", "Agent.from_pretrained()")
+    )
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_cannot_be_compared_is_refused_before_anything_runs(

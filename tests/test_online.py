@@ -15,6 +15,8 @@ from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.policies import one_hot
 from tests.interface import contents, tiny_agent
 
+pytestmark = pytest.mark.filterwarnings("ignore::mdpfn.plan.UnknownStateWarning")  # is for users
+
 
 class Corridor(gym.Env[Any, Any]):
     """States are tuples nobody counted before; the episode ends at either end, or never if it is `endless`."""

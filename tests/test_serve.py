@@ -129,16 +129,16 @@ def test_what_was_observed_is_kept(how: int, tmp_path: Path) -> None:
         learner.start()
         asker = Client(server)
         until = time.monotonic() + 2.5
-        while time.monotonic() < until:
+        while time.monotonic() < until or len(acknowledged) < 60:
             assert asker("/predict", {"observation": 3})[0] == 200
         killed = time.monotonic()
         server.stop(how)
         learner.join()
         asker.connection.close()
     kept = Agent.load(path).evidence.n_transitions
+    assert len(acknowledged) >= 60
     must = len(acknowledged) if how == signal.SIGTERM else sum(at < killed - 1.0 for at in acknowledged)
     assert must <= kept <= len(acknowledged) + 1
-    assert must > 20
 
 
 def test_a_bad_observation_changes_nothing(tmp_path: Path) -> None:

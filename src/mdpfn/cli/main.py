@@ -163,6 +163,7 @@ def _then_draw(measure: Callable[..., None]) -> Callable[..., None]:
 def main() -> None:
     """Entry point: exit code 2 and one sentence for a user's mistake."""
     from mdpfn.cli.agents import explain, export, predict
+    from mdpfn.cli.demo import demo
     from mdpfn.cli.measure import leaderboard, reproduce, study
     from mdpfn.cli.serve import play, serve
     from mdpfn.cli.solve import fit, solve
@@ -182,6 +183,7 @@ def main() -> None:
         "figures": figures,
         "prior": prior,
         "info": info,
+        "demo": demo,
     }
     if sys.argv[1:] == ["--version"]:
         print(f"mdpfn {__version__}")

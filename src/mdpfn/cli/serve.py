@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from mdpfn.cli.answer import answer
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, check_installed
+
+NEEDED = ("starlette", "uvicorn")  # of the extras
 
 
 def play(port: int = 0, world: str = "", browser: bool = True, json: bool = False) -> None:
@@ -24,8 +26,11 @@ def play(port: int = 0, world: str = "", browser: bool = True, json: bool = Fals
     import threading
     import webbrowser
 
-    local, server = needing_extra("play", "mdpfn.serve.local"), needing_extra("play", "mdpfn.play.server")
+    for package in NEEDED:
+        check_installed(package, "mdpfn play", "play")
+    from mdpfn.play.server import play_app
     from mdpfn.play.world import shared_fragment
+    from mdpfn.serve import local
 
     fragment = shared_fragment(world) if world else ""
     token, listener = secrets.token_urlsafe(16), local.listen(port)
@@ -33,7 +38,7 @@ def play(port: int = 0, world: str = "", browser: bool = True, json: bool = Fals
     answer(f"playing at {address}\nCtrl-C ends it.", {"address": address}, json)
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    local.run_until_stopped(server.play_app(token), listener)
+    local.run_until_stopped(play_app(token), listener)
 
 
 def serve(
@@ -56,27 +61,19 @@ def serve(
         largest_request: Bytes of a request; more get status 413.
         json: Print JSON.
     """
-    local, app = needing_extra("serve", "mdpfn.serve.local"), needing_extra("serve", "mdpfn.serve.app")
+    for package in NEEDED:
+        check_installed(package, "mdpfn serve", "serve")
     from mdpfn.agent import Agent
     from mdpfn.checks import whole_number
+    from mdpfn.serve import local
+    from mdpfn.serve.app import serve_app
 
     if not 0 < rate < float("inf"):
         raise MdpfnError("rate", rate, "it must be positive and finite", "give requests per second, such as 2000")
     whole_number("largest_request", largest_request, low=2)
     loaded = Agent.load(agent)
-    served = app.serve_app(loaded, agent if learn else None, per_second=rate, largest_request=largest_request)
+    served = serve_app(loaded, agent if learn else None, per_second=rate, largest_request=largest_request)
     listener = local.listen(port)
     address = local.address_of(listener)
     answer(f"serving at {address}\nCtrl-C ends it.", {"address": address}, json)
     local.run_until_stopped(served, listener)
-
-
-def needing_extra(extra: str, module: str) -> Any:
-    """A module of this package that needs an extra; without it, a sentence that says how to install it."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        limit = f"{error.name} is not installed"
-        raise MdpfnError(f"mdpfn {extra}", "not available", limit, f"pip install 'mdpfn[{extra}]'") from None
