@@ -230,7 +230,6 @@ def test_draw_a_world_and_see_the_goal_reached(page: Any) -> None:
     assert page.locator(".board .wall").count() == 2
     assert page.locator(".board .pit").count() == page.locator(".board .iced").count() == 1
     page.click("[data-brush='look']")
-    page.wait_for_timeout(400)
     fast(page)
     page.click("#run")
     sentence = until(page, "After 30 episodes")
