@@ -22,6 +22,8 @@ from mdpfn.weights import Model
 from tests.interface import contents, tiny_agent
 from tests.planned import random_network
 
+pytestmark = pytest.mark.filterwarnings("ignore::mdpfn.plan.UnknownStateWarning")
+
 ROLES = ("state", "action", "reward", "next_state", "terminated", "truncated")
 
 
@@ -261,7 +263,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
 def test_names_longer_than_those_in_the_first_rows_are_not_cut(longer: str, tmp_path: Path) -> None:
     names = ["x"] * csv_file.SNIFFED_ROWS + [longer + "a", longer + "b"]
     path = write_csv(tmp_path / "data.csv", {"s": names, "a": names, "r": [1.0] * len(names), "s2": names})
-    pieces = list(csv_file.read_csv(path, None)[1])
+    pieces = list(csv_file.read_csv(csv_file.sniff(path, None)))
     for role in ("state", "action", "next_state"):
         assert [piece[role].names[number] for piece in pieces for number in piece[role].numbers] == names
 
@@ -308,7 +310,7 @@ class TestWhatFilesCallTheirStates:
     def test_a_missing_name_is_refused(self, tmp_path, column):
         cells = {"state": "start", "action": "go", "reward": "0", "next_state": "mid", "terminated": "0", column: " "}
         (tmp_path / "gap.csv").write_text(self.HEADER + self.ROWS + ",".join(cells.values()) + "\n")
-        with pytest.raises(MdpfnError, match=f"a {column} is empty"):
+        with pytest.raises(MdpfnError, match=f"{column} is empty in row 4 of 'gap.csv', column '{column}'"):
             tiny_agent().fit(tmp_path / "gap.csv")
 
     def test_the_suffix_may_be_in_capitals(self, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from examples import continuous, game, inventory, maintenance
+from examples import continuous, customer_journey, game, inventory, maintenance
 
 from mdpfn.weights import DEFAULT_WEIGHTS, shipped_models
 
@@ -32,3 +32,8 @@ def test_binned_observations_are_learned() -> None:
 def test_the_game_is_won(tmp_path: Path) -> None:
     assert game.main(picture=tmp_path / "sticks.png") > 0.8
     assert (tmp_path / "sticks.png").exists()
+
+
+def test_customers_bring_more_by_the_plan() -> None:
+    before, after = customer_journey.main()
+    assert after > 1.3 * before

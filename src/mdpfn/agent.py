@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.checks import a_path, check_choice, whole_number
-from mdpfn.data.reader import DatasetReader
-from mdpfn.data.sources import open_source
-from mdpfn.data.vectors import VectorReader, holds_vectors
+from mdpfn.data.options import LogFields, LogOptions
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import Statistics
 from mdpfn.evidence.smoothed import SmoothedEvidence
@@ -42,6 +41,14 @@ from mdpfn.vector_result import VectorResult
 from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
 from mdpfn.weights.limits import Limits
 from mdpfn.weights.planner import NetworkPlanner
+
+if TYPE_CHECKING:
+    from mdpfn.data.log import Logged
+    from mdpfn.data.vectors import VectorReader
+
+
+class FitFields(OptionFields, LogFields):
+    """What `Agent.fit` and `partial_fit` take by name."""
 
 
 class Agent:
@@ -240,52 +247,103 @@ class Agent:
         self,
         transitions: Any,
         *,
-        columns: Mapping[str, str] | None = None,
         observation_space: Any = None,
         action_space: Any = None,
         seed: int | None = None,
-        **options: Unpack[OptionFields],
+        **options: Unpack[FitFields],
     ) -> Agent:
-        """Learn from logged transitions; no environment is needed.
+        """Learn from a log; no environment is needed.
 
-        They may come as arrays (states, actions, rewards, next_states[, terminated[, truncated]]) or a list of such
-        tuples, a mapping of columns, a pandas or polars frame, a CSV or Parquet file, a Minari dataset, or an
-        iterator over any of these. Files are read piece by piece. `columns` says which column is which where the
-        names do not tell: {"state": …, "action": …, "reward": …, "next_state": …, "terminated": …}; `result.columns`
-        reports what was used. Without spaces, numbers are ids, rows of floats are vectors, and all else is a name.
-        `result.coverage` tells where the data is thin. The options are those of `reset`.
+        It may come as arrays (states, actions, rewards, next_states[, terminated[, truncated]]) or a list of such
+        tuples, a mapping of columns, a frame of pandas, polars, PyArrow, DuckDB, Ibis, Dask or PySpark, CSV, JSON
+        lines or Parquet files (one, a list, a pattern, a folder), a Minari dataset, or an iterator over any of these.
+        Frames are grouped by their own engine, of which only sums come back. Without spaces, numbers are ids, rows
+        of floats are vectors, and all else is a name. `result` reports what was used and what was left out, and
+        `result.coverage` tells where the data is thin. The options are those of `reset`, and these about the log:
+
+        - `columns`: which column is which where names do not tell: {"state": …, "action": …, "reward": …,
+          "next_state": …, "terminated": …, "truncated": …}. Several columns may make one state. Without a next state,
+          it is the next row of the same "episode" by "time". "count" says how many transitions a row stands for;
+        - `episode_end`: "terminal" if nothing can be earned after the last row of an episode, "truncated" if the log
+          was cut off there;
+        - `max_gap`: a longer time than this between two rows breaks an episode;
+        - `missing`: "raise" to refuse rows in which something is missing, "drop" to leave them out;
+        - `bins`: cut columns of numbers with a point into so many bins, by column if need be, or at given edges;
+        - `terminal`: states in which episodes end, where no column says so;
+        - `available`: {state: actions that exist there}, or a function of the state; elsewhere all exist.
         """
-        with self._nothing_forgotten(but_learned=False):
-            return self._fitted(transitions, columns, observation_space, action_space, seed, options)
+        from mdpfn.data.log import read_log  # late: what speaks to engines takes its time to import
+        from mdpfn.data.vectors import VectorReader
 
-    def _fitted(
+        started = time.perf_counter()
+        log, given = LogOptions.of(options)
+        logged = read_log(transitions, (observation_space, action_space), self.limits, log)
+        return self._fitted(logged, self._options(given, vectors=isinstance(logged, VectorReader)), seed, started)
+
+    def partial_fit(
         self,
         transitions: Any,
-        columns: Mapping[str, str] | None,
-        observation_space: Any,
-        action_space: Any,
-        seed: int | None,
-        options: OptionFields,
+        *,
+        observation_space: Any = None,
+        action_space: Any = None,
+        seed: int | None = None,
+        **options: Unpack[FitFields],
     ) -> Agent:
+        """Learn from one more log, or from what another agent learned from its own, beside what is known already.
+
+        States and actions are matched by name. In whatever order logs come, from however many machines, the agent is
+        the same bit for bit. Takes what `fit` takes; options that are left out stay as they were.
+        """
+        if self._problem is None and not isinstance(transitions, Agent):
+            spaces = {"observation_space": observation_space, "action_space": action_space}
+            return self.fit(transitions, **spaces, seed=seed, **options)
+        from mdpfn.data.log import read_log
+        from mdpfn.data.merging import merged
+        from mdpfn.data.vectors import VectorReader
+
         started = time.perf_counter()
-        vectors, source = holds_vectors(open_source(transitions, columns), observation_space)
-        checked = self._options(options, vectors=vectors)
-        if vectors:
-            logged = VectorReader(source, observation_space, action_space)
-            fitted = VectorProblem.fresh(*logged.spaces, checked, self.limits, seed)
+        log, given = LogOptions.of(options)
+        if isinstance(transitions, Agent):
+            more: Logged | VectorReader = transitions._logged
+            before = asdict((self if self._problem is not None else transitions).problem.options)
+        else:
+            more = read_log(transitions, (observation_space, action_space), self.limits, log)
+            before = asdict(self.problem.options)
+        if isinstance(more, VectorReader):
+            raise MdpfnError("the states", "vectors", "these are not learned piece by piece", "fit all rows at once")
+        checked = self._options(before | {name: value for name, value in given.items() if value is not None})
+        return self._fitted(more if self._problem is None else merged(self._logged, more), checked, seed, started)
+
+    def _fitted(self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float) -> Agent:
+        """Face the problem of a log; if anything goes wrong, the agent is what it was."""
+        with self._nothing_forgotten(but_learned=False):
+            return self._faced(logged, options, seed, started)
+
+    def _faced(self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float) -> Agent:
+        from mdpfn.data.vectors import VectorReader
+
+        if isinstance(logged, VectorReader):
+            fitted = VectorProblem.fresh(*logged.spaces, options, self.limits, seed)
             logged.read_into(fitted)
             fitted.history.seconds = time.perf_counter() - started
             self._face(fitted)
             return self
-        reader = DatasetReader(source, observation_space, action_space, self.limits)
-        statistics = reader.read()
-        checked.check_rewards(statistics.reward_min, statistics.reward_max)
-        problem = self._enter(reader.encoding(), statistics, checked, seed)
-        problem.history.start_states, problem.starts_known = reader.start_states, reader.starts_known
-        problem.columns = reader.source.columns
+        options.check_rewards(logged.statistics.reward_min, logged.statistics.reward_max)
+        problem = self._enter(logged.encoding, logged.statistics, options, seed)
+        problem.history.start_states, problem.starts_known = logged.starts or Counter(), logged.starts is not None
+        problem.columns, problem.notes = logged.columns, logged.notes
         problem.history.seconds = time.perf_counter() - started
         self.result.coverage.warn()
         return self
+
+    @property
+    def _logged(self) -> Logged:
+        """The problem at hand as a log."""
+        from mdpfn.data.log import Logged
+
+        problem = self._tabular
+        starts = Counter(problem.history.start_states) if problem.starts_known else None
+        return Logged(problem.learner.evidence, problem.encoding, starts, problem.columns, problem.notes)
 
     def predict(
         self,

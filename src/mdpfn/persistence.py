@@ -95,6 +95,7 @@ def _problem_to_json(problem: Problem[InContextLearner] | VectorProblem) -> dict
         "has_plan": isinstance(learner, InContextLearner) and learner.has_plan,
         "starts_known": problem.starts_known,
         "columns": problem.columns,
+        "notes": dict(problem.notes),
         "history": {
             "returns": history.returns,
             "discounted_returns": history.discounted_returns,

@@ -22,6 +22,7 @@ from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.plan import Plan, support_of
 from mdpfn.planners.policies import one_hot
+from mdpfn.spaces.binned import Binned
 from mdpfn.storage import cannot_write
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Result:
     seconds: float
     discount: float
     weights: str
-    columns: Mapping[str, str] | None = None  # which column of the data was taken for what
+    columns: Mapping[str, str | list[str]] | None = None  # which column of the data was taken for what
+    notes: Mapping[str, int] = field(default_factory=dict)  # what was left out of the data -> in how many rows
 
     @classmethod
     def of(cls, problem: Problem[InContextLearner], plan: Plan, evaluation: Floats, weights: str) -> Result:
@@ -63,6 +65,7 @@ class Result:
             discount=problem.options.discount,
             weights=weights,
             columns=problem.columns,
+            notes=problem.notes,
         )
 
     @property
@@ -132,7 +135,11 @@ class Result:
         else:
             lines.append(f"{self.n_transitions} transitions, {self.seconds:.2f} s {self.by_what}")
         if self.columns is not None:
-            lines.append("columns: " + ", ".join(f"{role} = {name}" for role, name in self.columns.items()))
+            names = {role: name if isinstance(name, str) else " + ".join(name) for role, name in self.columns.items()}
+            lines.append("columns: " + ", ".join(f"{role} = {name}" for role, name in names.items()))
+        if self.plan.encoding is not None and isinstance(self.plan.encoding.observation_space, Binned):
+            lines.append(str(self.plan.encoding.observation_space))
+        lines += [f"{n} {note}" for note, n in self.notes.items()]
         if len(self.evaluation):
             error = self.evaluation.std() / np.sqrt(len(self.evaluation))
             lines.append(

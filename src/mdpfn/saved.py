@@ -118,12 +118,14 @@ class SavedProblem:
 
     def _restore_run(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
         """What the saved problem had lived through."""
-        known, columns = self.saved["starts_known"], self.saved["columns"]
-        if not (is_of_type(known, bool) and is_of_type(columns, dict[str, str] | None)):
+        known, columns, notes = self.saved["starts_known"], self.saved["columns"], self.saved.get("notes", {})
+        if not (is_of_type(known, bool) and is_of_type(columns, dict[str, str | list[str]] | None)):
             raise TypeError("starts_known is a truth value, and columns have names")
+        if not is_of_type(notes, dict[str, int]):
+            raise TypeError("notes say in how many rows")
         problem.learner.rng.bit_generator.state = self.saved["rng"]
         problem.learner.clock = _clock(self.saved, problem.encoding.actions.n)
-        problem.starts_known, problem.columns = known, columns
+        problem.starts_known, problem.columns, problem.notes = known, columns, notes
         n_states = 0 if isinstance(problem, VectorProblem) else problem.learner.evidence.n_states
         problem.history = _history(self.saved["history"], problem.options.discount, n_states)
 

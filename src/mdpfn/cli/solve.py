@@ -6,7 +6,7 @@ Everything slow to import is imported inside, so that `--help` need not wait for
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -147,24 +147,32 @@ def _interrupted(
 
 
 def fit(
-    data: Annotated[Positional[Path], arg(metavar="DATA")],
+    data: Annotated[Positional[str], arg(metavar="DATA")],
     out: Path = Path("policy.csv"),
     save: Path | None = None,
     report: Path | None = None,
     columns: tuple[str, ...] = (),
+    episode_end: Literal["terminal", "truncated"] = "terminal",
+    missing: Literal["raise", "drop"] = "raise",
+    terminal: tuple[str, ...] = (),
+    bins: int | None = None,
     discount: float = 0.95,
     risk: float | None = None,
     weights: str | None = None,
     json: bool = False,
 ) -> None:
-    """Plan from logged transitions in a CSV or Parquet file.
+    """Plan from a log in CSV, JSON lines or Parquet files.
 
     Args:
-        data: A .csv, .csv.gz, .tsv or .parquet file with a row per transition.
+        data: A .csv, .tsv, .jsonl (.gz after it if packed) or .parquet file, a pattern for several, or a folder.
         out: Where the policy goes, a row per state.
         save: Where the agent goes, to be used by predict, explain, export and serve.
         report: Where a page goes that shows all of it, such as report.html.
-        columns: Which column is which where names do not tell, such as state=place reward=profit.
+        columns: Which column is which where names do not tell, such as reward=profit state=place+weather episode=id.
+        episode_end: What the last row of an episode means where the next state is the next row.
+        missing: Whether to refuse rows in which something is missing, or to leave them out.
+        terminal: States in which episodes end, where no column says so.
+        bins: Cut numbers with a point that make states into this many bins.
         discount: How much a reward is worth one step later.
         risk: Choose by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         weights: Name of a shipped model or a model directory; without it, the default model.
@@ -173,12 +181,14 @@ def fit(
     from mdpfn.agent import Agent
     from mdpfn.weights import DEFAULT_WEIGHTS
 
-    named = pairs("columns", columns, "reward=profit")
+    given = pairs("columns", columns, "reward=profit")
+    named = {role: name.split("+") if "+" in name else name for role, name in given.items()}
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
-    agent.fit(data, columns=named, discount=discount, risk=risk)
+    log: Any = {"episode_end": episode_end, "missing": missing, "terminal": terminal or None, "bins": bins}
+    agent.fit(data, columns=named, discount=discount, risk=risk, **log)
     agent.result.save_policy(out)
     if report is not None:
-        agent.report(report, title=data.name)
+        agent.report(report, title=Path(data).name)
     if save is not None:
         agent.save(save)
     written = [str(path) for path in (out, report, save) if path is not None]

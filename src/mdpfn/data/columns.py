@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from mdpfn.arrays import Ints
 from mdpfn.errors import MdpfnError, shown
 
-REQUIRED = ("state", "action", "reward", "next_state")
-OPTIONAL = ("terminated", "truncated")
-ROLES = REQUIRED + OPTIONAL
+TRANSITION = ("state", "action", "reward", "next_state", "terminated", "truncated")  # in the order of tuples
+REQUIRED = TRANSITION[:4]
+FLAGS = ("terminated", "truncated")
+ROLES = (*TRANSITION, "episode", "time", "count")
+SEVERAL = ("state", "next_state", "time")  # roles that may be spread over several columns
 
 NAMES = {
     "state": ("state", "states", "s", "obs", "observation", "observations"),
@@ -22,8 +25,15 @@ NAMES = {
     ),
     "terminated": ("terminated", "terminations", "terminal", "terminals", "is_terminal", "done", "dones"),
     "truncated": ("truncated", "truncations", "timeout", "timeouts"),
+    "episode": ("episode", "episode_id", "trajectory", "trajectory_id", "session", "session_id"),
+    "time": ("time", "timestamp", "t", "step", "date", "datetime"),
+    "count": (),  # only where the user says so: many tables count something else
 }  # fmt: skip
 DONE = ("done", "dones")  # the old name for the end of an episode, whatever ended it
+
+Given: TypeAlias = Mapping[str, str | Sequence[str]]
+Columns: TypeAlias = dict[str, str | list[str]]
+"""role -> the name of its column, or the names of several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,36 +43,65 @@ class NamedColumn:
     numbers: Ints  # (k,) the number of the name in each row; −1 where it is missing
     names: list[str]  # by number; more may come with later rows
 
+    def __len__(self) -> int:
+        return len(self.numbers)
 
-def find_columns(available: Iterable[str], given: Mapping[str, str] | None) -> dict[str, str]:
-    """role -> column name, for every role that has a column; names given by the user go first."""
+    def __getitem__(self, rows: Any) -> NamedColumn:
+        """Some of the rows."""
+        return NamedColumn(self.numbers[rows], self.names)
+
+
+def find_columns(available: Iterable[str], given: Given | None) -> Columns:
+    """role -> column name or names, for every role that has one; names given by the user go first.
+
+    Without a next state, a log of episodes is meant: then rows need an episode or a time.
+    """
     names = list(available)
     if given is not None and not isinstance(given, Mapping):
         limit = "they must be given as {role: name of a column}"
         raise MdpfnError("columns", shown(given), limit, "leave them out where the names tell")
-    found = dict(given or {})
-    for role, name in found.items():
-        if role not in ROLES:
-            raise MdpfnError("columns", repr(role), f"the roles are {', '.join(ROLES)}", "use these as keys")
-        if name not in names:
-            limit = f"the data has {', '.join(map(str, names))}"
-            raise MdpfnError("columns", f"{name!r} for {role}", limit, "name a column that exists")
-    taken = set(found.values())
+    found: Columns = {role: _as_given(role, name, names) for role, name in (given or {}).items()}
+    taken = {name for named in found.values() for name in listed(named)}
     for role in ROLES:
         usual = {_bare(name) for name in NAMES[role]}
         known = [name for name in names if _bare(name) in usual and name not in taken]
         if role in found or not known:
             continue
-        if len(known) > 1:
+        if len(known) > 1 and (role not in ("episode", "time") or "next_state" not in found):
             limit = f"{' and '.join(map(repr, known))} could both be meant"
             raise MdpfnError("columns", f"ambiguous for {role}", limit, f"say which: columns={{'{role}': …}}")
         found[role] = known[0]
-    missing = [role for role in REQUIRED if role not in found]
+    if "next_state" in found:
+        for role in {"episode", "time"} - set(given or {}):
+            found.pop(role, None)  # every row tells by itself what followed it
+    episodes = "episode" in found or "time" in found
+    missing = [role for role in REQUIRED if role not in found and not (role == "next_state" and episodes)]
     if missing:
         limit = f"the data has {', '.join(map(str, names)) or 'none'}"
         remedy = f"name what is missing: columns={{'{missing[0]}': …}}, or --columns {missing[0]}=… in a terminal"
+        if missing == ["next_state"]:
+            remedy += "; if the next row of the same episode holds it, name columns for episode and time"
         raise MdpfnError("columns", f"without {' and '.join(missing)}", limit, remedy)
     return {role: found[role] for role in ROLES if role in found}
+
+
+def _as_given(role: str, name: str | Sequence[str], names: Sequence[str]) -> str | list[str]:
+    if role not in ROLES:
+        raise MdpfnError("columns", repr(role), f"the roles are {', '.join(ROLES)}", "use these as keys")
+    several = not isinstance(name, str)
+    if several and role not in SEVERAL:
+        limit = f"only {', '.join(SEVERAL)} may be spread over several columns"
+        raise MdpfnError("columns", f"{name!r} for {role}", limit, "name one column, or join them first")
+    for each in listed(name) or [""]:
+        if each not in names:
+            limit = f"the data has {', '.join(map(str, names))}"
+            raise MdpfnError("columns", f"{each!r} for {role}", limit, "name a column that exists")
+    return name if isinstance(name, str) else listed(name)
+
+
+def listed(name: str | Sequence[str]) -> list[str]:
+    """The columns of a role."""
+    return [name] if isinstance(name, str) else list(name)
 
 
 def _bare(name: object) -> str:
@@ -70,6 +109,6 @@ def _bare(name: object) -> str:
     return "".join(letter for letter in str(name).lower() if letter.isalnum() or letter == "'")
 
 
-def done_means_both(columns: Mapping[str, str]) -> bool:
+def done_means_both(columns: Mapping[str, Any] | None) -> bool:
     """Whether the column of terminations also marks truncations, so that those have to be taken out of it."""
-    return "truncated" in columns and _bare(columns.get("terminated", "")) in DONE
+    return columns is not None and "truncated" in columns and _bare(columns.get("terminated", "")) in DONE

@@ -9,95 +9,134 @@ from typing import Any
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Ints
-from mdpfn.checks import checked_flags, checked_ids, finite_floats
-from mdpfn.data.columns import NamedColumn, done_means_both
-from mdpfn.data.sources import Source
+from mdpfn.arrays import Bools, Floats, Ints, sums_by
+from mdpfn.checks import checked_flags, finite_floats
+from mdpfn.data.columns import Columns, NamedColumn, done_means_both
+from mdpfn.data.episodes import FINAL, outcomes
+from mdpfn.data.ids import Ids, are_numbers, plain
+from mdpfn.data.missing import missing_rows, taken
+from mdpfn.data.options import LogOptions
+from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import Statistics
-from mdpfn.spaces.codec import Codec, DiscreteCodec, LabelCodec, is_missing
-from mdpfn.spaces.encoding import SpaceEncoding, codec_of
+from mdpfn.evidence.statistics import LARGEST_REWARD, Statistics
+from mdpfn.evidence.sums import GOES_ON, TERMINATED, TRUNCATED, Rewards, TransitionSums, net_starts
+from mdpfn.spaces.codec import is_missing
+from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.weights.limits import Limits
 
 SPARSE = 3  # times as many ids as states that appear: hardly what was meant
 SHUFFLED = 0.25  # share of rows that do not go on where the last one ended, from which on order tells nothing
+FEW = 5  # names that a warning spells out
+INCOMPLETE = "rows left out because something is missing"
+CUT_OFF = "rows left out because what followed was cut off"
 
 
-class Ids:
-    """Ids of states or actions: by their space if given, else whole numbers as they are and names as they come."""
-
-    def __init__(self, space: Any, field: str, largest: int) -> None:
-        self.space, self.field, self.largest = space, field, largest
-        self.codec: Codec | None = None if space is None else codec_of(space, field, largest)
-        self.n = 0 if self.codec is None else self.codec.n
-
-    def __call__(self, values: Any) -> Ints:
-        """(k,) the ids of these values."""
-        if isinstance(values, NamedColumn):
-            return self._named(values)
-        if self.space is None and self.codec is None and self.n == 0:
-            self.codec = None if _are_numbers(values) else LabelCodec([], self.field)
-        if self.codec is None:
-            ids = self._numbers(_plain(values))
-            self.n = max(self.n, int(ids.max(initial=-1)) + 1)
-            return ids
-        ids = self.codec.encode_many(values if self.space is not None else _labels(values))
-        self.n = self.codec.n
-        return ids
-
-    def _named(self, column: NamedColumn) -> Ints:
-        """(k,) the ids of a column of names, each of which is looked up once."""
-        ids = np.full(len(column.names), -1)
-        present = np.flatnonzero(np.bincount(column.numbers))
-        ids[present] = self([column.names[number] for number in present])
-        return ids[column.numbers]
-
-    def _numbers(self, values: Any) -> Ints:
-        """(k,) these numbers, which are ids as they are."""
-        if _are_numbers(values):
-            bad = values[(values < 0) | (values >= self.largest) | (values != np.floor(values))]
-            if bad.size and np.isfinite(bad[0]):
-                parameter = "observation_space" if self.field == "state" else "action_space"
-                limit = f"numbers are ids, whole and from 0 to {self.largest - 1}"
-                remedy = f"make them text, which is taken for names, or list them all: {parameter}=[…]"
-                raise MdpfnError(self.field, f"{bad[0]} in an entry", limit, remedy)
-        return checked_ids(self.field, values)
-
-    def finished(self) -> tuple[Any, Codec]:
-        """The space and the codec of everything that appeared."""
-        if self.codec is None:
-            return self.n, DiscreteCodec(self.n, 0, self.field)
-        if self.space is None and isinstance(self.codec, LabelCodec) and self.field == "action":
-            return self.codec.labels, LabelCodec(self.codec.labels, self.field, growing=False)
-        return self.space, self.codec
+class NeverLeftWarning(UserWarning):
+    """Some states are never left, and nothing says that episodes end there."""
 
 
 class DatasetReader:
-    """Statistics that grow with the data, and the states in which episodes started."""
+    """Sums that grow with the data, and the states in which episodes started."""
 
-    def __init__(self, source: Source, observation_space: Any, action_space: Any, limits: Limits) -> None:
-        self.source, self.limits = source, limits
-        self.states = Ids(
-            source.observation_space if observation_space is None else observation_space, "state", limits.states
-        )
-        self.actions = Ids(source.action_space if action_space is None else action_space, "action", limits.actions)
-        self.statistics = Statistics(max(self.states.n, 1), max(self.actions.n, 1))
+    def __init__(
+        self, columns: Columns | None, observation_space: Any, action_space: Any, limits: Limits, log: LogOptions
+    ) -> None:
+        self.columns, self.limits, self.log = columns, limits, log
+        self.states = Ids(observation_space, "state", limits.states)
+        self.actions = Ids(action_space, "action", limits.actions)
+        self.sums = TransitionSums()
         self.start_states: Counter[int] = Counter()
+        self.notes: Counter[str] = Counter()  # what was left out or assumed -> in how many rows
         self._last: tuple[int, bool] | None = None  # where the last row ended, and whether its episode did
-        self._n_breaks = 0
+        self._first: int | None = None  # the state of the first row
+        self._n_rows, self._n_breaks = 0, 0
+        self._starts_by_flow = False
 
-    def read(self) -> Statistics:
-        """The statistics of all transitions of the source."""
-        for piece in self.source.pieces:
-            self._add(piece)
-        if self.statistics.n_transitions == 0:
+    def add(self, piece: Mapping[str, Any]) -> None:
+        """Add the transitions of a piece; anything wrong with them is refused."""
+        place = piece.get("place", Place())
+        terminated, truncated, alone = self._ends(piece)
+        rewards, no_reward = _rewards(piece)
+        next_state = _with_ends(piece["next_state"], piece["state"], terminated, alone)
+        wanted, unknown = self._wanted(piece, next_state, no_reward, terminated, alone, place)
+        self._n_rows += len(wanted)
+        state, action = taken(piece["state"], wanted), taken(piece["action"], wanted)
+        next_state, kept = taken(next_state, wanted), rewards[wanted]
+        _check_rewards(piece, rewards, no_reward, place)
+        end = np.where(terminated, TERMINATED, np.where(truncated | unknown, TRUNCATED, GOES_ON))[wanted]
+        if len(end) == 0:
+            return
+        if self.states.space is None and are_numbers(state) != are_numbers(next_state):
+            types = f"of type {_type(next_state)} where state is of type {_type(state)}"
+            limit = "both must be numbers or both names, or they would never be the same"
+            raise MdpfnError("next_state", types, limit, "convert one of them")
+        ids = [
+            self._ids(numbers, values, role, piece, place)
+            for numbers, values, role in (
+                (self.states, state, "state"),
+                (self.actions, action, "action"),
+                (self.states, next_state, "next_state"),
+            )
+        ]
+        self.limits.check_sizes(max(self.states.n, 1), max(self.actions.n, 1))
+        positive = kept.count > 0
+        self.sums.add(np.stack([*ids, end])[:, positive], kept[positive])
+        self._note_starts(piece, ids[0], ids[2], end, wanted)
+
+    def statistics(self) -> Statistics:
+        """The statistics of all transitions that were added."""
+        if self.sums.low > self.sums.high:
             raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
-        self._warn_of_gaps()
-        return self.statistics
+        statistics = self.sums.statistics(self._n_states, max(self.actions.n, 1))
+        self._warn_of_gaps(statistics)
+        return statistics
 
-    def _warn_of_gaps(self) -> None:
+    def encoding(self) -> SpaceEncoding:
+        """What the states and actions are called that appeared."""
+        (observation_space, states), (action_space, actions) = self.states.finished(), self.actions.finished()
+        return SpaceEncoding(observation_space, action_space, states, actions)
+
+    def starts(self) -> Counter[int] | None:
+        """In how many episodes each state was the first; None where the data does not tell."""
+        found = self.start_states
+        if self._starts_by_flow:
+            (state, _, next_state, end), count = self.sums.table
+            flow = np.maximum(net_starts(state, next_state, end, count, self._n_states), 0)
+            found = Counter({int(i): int(flow[i]) for i in np.flatnonzero(flow)})
+            found = found or Counter([] if self._first is None else [self._first])
+            return found or None
+        known = self._n_breaks <= SHUFFLED * self._n_rows
+        return Counter(dict(sorted(found.items()))) if known else None
+
+    def warn_of_never_left(self, declared: set[int]) -> None:
+        """Warn of states that episodes go on from, by what the log says, but that nobody ever left."""
+        if self.columns is not None and "next_state" not in self.columns:
+            return  # every next state is a row of its own
+        (state, _, next_state, end), count = self.sums.table
+        n = self._n_states
+        goes_on = end == GOES_ON
+        arrivals = sums_by(next_state[goes_on], count[goes_on], n)
+        arrivals[state] = 0
+        arrivals[list(declared)] = 0
+        never_left = np.flatnonzero(arrivals)
+        if arrivals.sum() < 2:  # the last row of a log that goes on leads somewhere
+            return
+        codec = self.states.finished()[1]
+        names = [codec.decode(i) for i in never_left[: FEW + 1].tolist()]
+        some = ", ".join(map(repr, names[:FEW])) + (", …" if len(names) > FEW else "")
+        text = (
+            f"{some} {'are' if len(never_left) > 1 else 'is'} never left, and nothing says that episodes end there, so "
+            f"what follows counts as unknown: if they end, declare it with terminal={names[:FEW]!r}"
+        )
+        warnings.warn(text, NeverLeftWarning, stacklevel=4)
+
+    @property
+    def _n_states(self) -> int:
+        return max(self.states.n, 1)
+
+    def _warn_of_gaps(self, statistics: Statistics) -> None:
         """Numbers are ids: those that never appear are states too, of which nothing is known."""
-        z = self.statistics.table()
+        z = statistics.table()
         n_seen, n_states = len(np.union1d(z.state, z.successor)), int(z.n_states[0])
         if self.states.codec is None and n_states > SPARSE * n_seen:
             text = (
@@ -106,46 +145,72 @@ class DatasetReader:
             )
             warnings.warn(text, UserWarning, stacklevel=4)
 
-    def encoding(self) -> SpaceEncoding:
-        """What the states and actions are called that appeared."""
-        (observation_space, states), (action_space, actions) = self.states.finished(), self.actions.finished()
-        return SpaceEncoding(observation_space, action_space, states, actions)
-
-    @property
-    def starts_known(self) -> bool:
-        """Whether rows follow each other as in episodes."""
-        return self._n_breaks <= SHUFFLED * self.statistics.n_transitions
-
-    def _add(self, piece: Mapping[str, Any]) -> None:
-        if self.states.space is None and _are_numbers(piece["state"]) != _are_numbers(piece["next_state"]):
-            types = f"of type {_type(piece['next_state'])} where state is of type {_type(piece['state'])}"
-            limit = "both must be numbers or both names, or they would never be the same"
-            raise MdpfnError("next_state", types, limit, "convert one of them")
-        state = self.states(_complete(piece, "state"))
-        action = self.actions(_complete(piece, "action"))
-        reward = finite_floats("reward", _plain(piece["reward"]))
-        terminated = flags(piece, "terminated", len(state))
-        truncated = flags(piece, "truncated", len(state))
-        if self.source.columns is not None and done_means_both(self.source.columns):
+    def _ends(self, piece: Mapping[str, Any]) -> tuple[Bools, Bools, Bools]:
+        """Which rows terminated, which were truncated, and which have no next state that counts."""
+        n = len(piece["action"])
+        terminated, truncated = flags(piece, "terminated", n), flags(piece, "truncated", n)
+        if done_means_both(self.columns):
             terminated = terminated & ~truncated
-        ends = _with_ends(piece["next_state"], piece["state"], terminated)
-        next_state = self.states(_complete({"next_state": ends}, "next_state"))
-        self._make_room()
-        self.statistics.add_transitions(state, action, reward, next_state, terminated)
-        self._note_starts(state, next_state, terminated | truncated)
+        if "kind" not in piece:
+            return terminated, truncated, np.zeros(n, dtype=bool)
+        if piece["ties"]:
+            self._note_ties(piece)
+        return outcomes(piece["kind"], terminated, truncated, "terminated" in piece, self.log.episode_end)
 
-    def _make_room(self) -> None:
-        n_states, n_actions = max(self.states.n, 1), max(self.actions.n, 1)
-        self.limits.check_sizes(n_states, n_actions)
-        if n_actions > self.statistics.n_actions:
-            self.statistics = self.statistics.resized(max(n_states, self.statistics.n_states), n_actions)
-        self.statistics.make_room(n_states)
+    def _note_ties(self, piece: Mapping[str, Any]) -> None:
+        if not piece.get("ordered", True):
+            limit = f"{piece['ties']} rows have the same time as the next one of their episode"
+            remedy = "name more columns that order them: columns={'time': [first, second]}"
+            raise MdpfnError("time", "ambiguous", limit, remedy)
+        self.notes["rows at the same time as the next one, taken in the order of the log"] += piece["ties"]
 
-    def _note_starts(self, state: Ints, next_state: Ints, ended: Bools) -> None:
-        """An episode starts after the end of another, and where a row does not go on from the last one."""
-        if len(state) == 0:
+    def _wanted(
+        self, piece: Mapping[str, Any], next_state: Any, no_reward: Bools, terminated: Bools, alone: Bools, place: Place
+    ) -> tuple[Ints, Bools]:
+        """The rows that are transitions, and which of all rows have an outcome that is not known."""
+        lacks = {role: missing_rows(piece[role]) for role in ("state", "action")} | {"reward": no_reward}
+        cut_off = alone & ~terminated
+        blank = lacks["state"] & lacks["action"] & lacks["reward"]
+        if "kind" in piece:
+            blank |= piece["kind"] == FINAL
+            lacks["episode"] = piece.get("lost", np.zeros(len(blank), dtype=bool))
+        else:
+            lacks["next_state"] = missing_rows(next_state)
+        incomplete = np.any(list(lacks.values()), axis=0) & ~blank
+        if "kind" in piece:
+            broken = missing_rows(next_state) & ~cut_off & ~incomplete & ~blank
+            lacks["next_state"], incomplete = broken, incomplete | broken
+        groups = piece["rewards"].count if "rewards" in piece else np.ones(len(blank))
+        if incomplete.any() and self.log.missing == "raise":
+            row = first(incomplete)
+            role = next(role for role, mask in lacks.items() if mask[row])
+            raise missing_value(piece, role, row, place, int(groups[incomplete].sum()))
+        self.notes[INCOMPLETE] += int(groups[incomplete].sum())
+        self.notes[CUT_OFF] += int(groups[cut_off & ~incomplete & ~blank].sum())
+        return np.flatnonzero(~incomplete & ~blank & ~cut_off), cut_off
+
+    def _ids(self, numbers: Ids, values: Any, role: str, piece: Mapping[str, Any], place: Place) -> Ints:
+        try:
+            return numbers(values)
+        except MdpfnError as error:
+            if "rewards" in piece or not place.columns or not isinstance(error.value, str):
+                raise
+            found = _first_refused(numbers, values)
+            raise error if found is None else place.located(error, found, role) from None
+
+    def _note_starts(self, piece: Mapping[str, Any], state: Ints, next_state: Ints, end: Ints, wanted: Ints) -> None:
+        """By what the log says; else an episode starts after the end of another, and where a row does not go on."""
+        if "starts" in piece:
+            starts = sums_by(state, piece["starts"][wanted], self._n_states)
+            self.start_states.update({int(i): int(starts[i]) for i in np.flatnonzero(starts)})
+            return
+        if "rewards" in piece:
+            self._starts_by_flow = True
+            if piece["ordered"] and self._first is None:
+                self._first = int(state[0])
             return
         before, over = self._last or (-1, True)
+        ended = end != GOES_ON
         was_over = np.concatenate([[over], ended[:-1]])
         goes_on = state == np.concatenate([[before], next_state[:-1]])
         breaks = ~was_over & ~goes_on
@@ -155,65 +220,100 @@ class DatasetReader:
         self._last = int(next_state[-1]), bool(ended[-1])
 
 
-def _complete(piece: Mapping[str, Any], role: str) -> Any:
-    """The values of a role, among which no name may be missing."""
-    values = piece[role]
-    if isinstance(values, NamedColumn) and (values.numbers < 0).any():
-        raise MdpfnError(f"a {role}", "empty", "every row needs one", "drop or repair that row")
-    return values
+def _rewards(piece: Mapping[str, Any]) -> tuple[Rewards, Bools]:
+    """The sums of a piece, and which rows have no reward."""
+    if "rewards" in piece:
+        return piece["rewards"], piece["no_reward"]
+    reward = _floats(piece, "reward")
+    count = _floats(piece, "count") if "count" in piece else np.ones(len(reward))
+    missing = np.isnan(reward) | np.isnan(count)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused later
+        return Rewards.of_rows(np.where(missing, 0.0, reward), np.where(missing, 1.0, count)), missing
 
 
-def _with_ends(next_states: Any, states: Any, terminated: Bools) -> Any:
+def _floats(piece: Mapping[str, Any], role: str) -> Floats:
+    values = plain(piece[role])
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = [np.nan if value is None or _is_na(value) else value for value in values.tolist()]
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return finite_floats(role, values)  # which refuses them
+    return array.reshape(-1) if array.ndim == 1 or array.size == len(array) else finite_floats(role, "a matrix")
+
+
+def _is_na(value: Any) -> bool:
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _check_rewards(piece: Mapping[str, Any], rewards: Rewards, no_reward: Bools, place: Place) -> None:
+    """Refuse rewards that are too large to add up, and counts below 0."""
+    large = ~((rewards.low >= -LARGEST_REWARD) & (rewards.high <= LARGEST_REWARD)) & ~no_reward
+    if large.any():
+        row = first(large)
+        value = max(float(rewards.low[row]), float(rewards.high[row]), key=abs)
+        limit = f"it must be a finite number, at most {LARGEST_REWARD:g} in size"
+        error = MdpfnError("reward", repr(value), limit, "drop, repair or rescale it")
+        raise error if "rewards" in piece else place.located(error, row, "reward")
+    negative = piece.get("least", rewards.count) < 0
+    if negative.any():
+        row = first(negative)
+        value = piece.get("least", rewards.count)[row]
+        error = MdpfnError("count", repr(float(value)), "a count is not negative", "repair or drop that row")
+        raise error if "rewards" in piece else place.located(error, row, "count")
+
+
+def missing_value(piece: Mapping[str, Any], role: str, row: int, place: Place, n_rows: int) -> MdpfnError:
+    """The error for a row in which something is missing."""
+    remedy = "repair or drop that row, or leave such rows out with missing='drop'"
+    if "rewards" in piece:
+        return MdpfnError(role, f"empty in {n_rows} row{'s' * (n_rows > 1)} or less", "every row needs one", remedy)
+    return place.located(MdpfnError(role, "empty", "every row needs one", remedy), row, role)
+
+
+def _first_refused(numbers: Ids, values: Any) -> int | None:
+    """The first row that has no id."""
+    array = plain(values)
+    if numbers.codec is None and are_numbers(array):
+        bad = (array < 0) | (array >= numbers.largest) | (array != np.floor(array))
+        return first(bad) if bad.any() else None
+    return None
+
+
+def _with_ends(next_states: Any, states: Any, terminated: Bools, alone: Bools) -> Any:
     """Next states, of which those may be missing that nothing follows: there, the state itself stands for the end.
 
     Statistics tell such an end from a state in which others went on.
     """
     if isinstance(next_states, NamedColumn):
-        missing = terminated & (next_states.numbers < 0)
-        return NamedColumn(np.where(missing, states.numbers, next_states.numbers), next_states.names)
-    if not isinstance(next_states, np.ndarray) or next_states.ndim != 1 or next_states.dtype.kind not in "fO":
+        over = terminated & ((next_states.numbers < 0) | alone)
+        return NamedColumn(np.where(over, states.numbers, next_states.numbers), next_states.names)
+    if not isinstance(next_states, np.ndarray | list) or not terminated.any():
         return next_states
-    last = np.flatnonzero(terminated)
-    ends = last[[is_missing(value) for value in next_states[last]]] if len(last) else last
+    ends = np.flatnonzero(terminated & (missing_rows(next_states) | alone))
     if len(ends) == 0:
         return next_states
-    filled = next_states.copy()
-    filled[ends] = np.asarray(states)[ends]
-    return filled
+    if isinstance(next_states, list):
+        filled = list(next_states)
+        for row in ends.tolist():
+            filled[row] = states[row]
+        return filled
+    if next_states.dtype.kind not in "fO" and not alone.any():
+        return next_states
+    array = next_states.copy()
+    array[ends] = np.asarray(states)[ends]
+    return array
 
 
 def _type(values: Any) -> str:
     return str(getattr(values, "dtype", type(values).__name__))
 
 
-def _are_numbers(values: Any) -> bool:
-    array = _plain(values)
-    return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iufb"
-
-
-def _plain(values: Any) -> Any:
-    """An array where possible; objects that are numbers become numbers."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        return values
-    if array.dtype == object and array.size and all(isinstance(v, int | float | np.number) for v in array.flat):
-        return np.array(array.tolist())
-    return array
-
-
-def _labels(values: Any) -> list[Any]:
-    """Hashable labels: rows of a matrix become tuples."""
-    if isinstance(values, np.ndarray):
-        return list(map(tuple, values.tolist())) if values.ndim == 2 else values.tolist()
-    return list(values)
-
-
 def flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
     """(n,) truth values; False where the data has no such column."""
     if role not in piece:
         return np.zeros(n, dtype=bool)
-    array = _plain(piece[role])
+    array = plain(piece[role])
     if array.dtype == object and not any(map(is_missing, array)):
         array = np.array(array.tolist())
     return checked_flags(role, array)

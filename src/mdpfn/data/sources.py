@@ -1,24 +1,25 @@
-"""Logged transitions from wherever they are, piece by piece: arrays, tables, frames, files, Minari."""
+"""Logged transitions from wherever they are: arrays, tables, frames of any engine, files, Minari."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
-from mdpfn.data.bounded import check_is_file
-from mdpfn.data.columns import REQUIRED, ROLES, find_columns
-from mdpfn.data.csv_file import read_csv
+from mdpfn.data import files
+from mdpfn.data.columns import REQUIRED, TRANSITION, Columns, Given, find_columns, listed
+from mdpfn.data.frames import Table
+from mdpfn.data.place import Place
 from mdpfn.errors import MdpfnError
 
 ROWS = 200_000  # in a piece
-WIDTHS = range(len(REQUIRED), len(ROLES) + 1)  # of rows
+WIDTHS = range(len(REQUIRED), len(TRANSITION) + 1)  # of rows
 KINDS = (
     "arrays (states, actions, rewards, next_states[, terminated[, truncated]]), a list of such tuples, a mapping of "
-    "columns, a pandas or polars frame, a .csv or .parquet file, a Minari dataset, or an iterator over any of these"
+    "columns, a frame, .csv, .jsonl or .parquet files, a Minari dataset, or an iterator over any of these"
 )
 
 
@@ -27,24 +28,28 @@ class Source:
     """Transitions as pieces, each a mapping from role to values, and what else the data tells."""
 
     pieces: Iterator[Mapping[str, Any]]
-    columns: dict[str, str] | None = None  # role -> column name, where columns have names
+    columns: Columns | None = None  # role -> column name, where columns have names
     observation_space: Any = None
     action_space: Any = None
 
 
-def open_source(data: Any, columns: Mapping[str, str] | None = None) -> Source:
+def open_source(data: Any, columns: Given | None = None) -> Source | Table:
     """The transitions in `data`; `columns` names the columns that their names do not tell."""
-    if isinstance(data, str | Path):
-        return _open_file(Path(data), columns)
+    if files.is_path(data):
+        return _open_files(data, columns)
     if hasattr(data, "iterate_episodes"):
         return Source(_episodes(data), None, data.observation_space, data.action_space)
+    if type(data).__name__ == "RecordBatchReader":
+        return _chained(iter(data), columns)
     if isinstance(data, Iterator):
         return _chained(data, columns)
-    if hasattr(type(data), "collect"):  # a lazy frame of polars
-        data = data.collect()
+    frame = _frame(data)
+    if frame is not None:
+        names = find_columns(frame.collect_schema().names(), columns)
+        return Table(frame, names, rows=lambda: rows_of_frame(frame, names))
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = find_columns(list(data.columns) if hasattr(data, "columns") else list(data), columns)
-        return Source(_slices({role: data[name] for role, name in names.items()}), names)
+        return Source(_slices(data.__getitem__, names), names)
     if isinstance(data, np.ndarray) and data.dtype.names:
         return open_source({name: data[name] for name in data.dtype.names}, columns)
     if isinstance(data, np.ndarray) and data.ndim == 2:
@@ -55,55 +60,88 @@ def open_source(data: Any, columns: Mapping[str, str] | None = None) -> Source:
         limit = "these may be rows or columns"
         raise MdpfnError("transitions", "a list of lists", limit, "make rows tuples, or put columns into a tuple")
     if isinstance(data, list | tuple) and len(data) in WIDTHS:
-        return Source(_slices(dict(zip(ROLES, data, strict=False))))
+        roles = dict(zip(TRANSITION, data, strict=False))
+        return Source(_slices(roles.__getitem__, {role: role for role in roles}))
     raise MdpfnError("transitions", f"of type {type(data).__name__}", f"they must be {KINDS}", "convert them")
 
 
-def _open_file(path: Path, columns: Mapping[str, str] | None) -> Source:
-    check_is_file(path)
-    kind = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
-    if kind.lower() in (".csv", ".tsv", ".txt"):
-        names, pieces = read_csv(path, columns)
-        return Source(pieces, names)
-    if kind.lower() in (".parquet", ".pq"):
-        return _open_parquet(path, columns)
-    raise MdpfnError("the file", repr(str(path)), "its name must end in .csv, .tsv or .parquet", "convert it")
-
-
-def _open_parquet(path: Path, columns: Mapping[str, str] | None) -> Source:
-    try:
+def _frame(data: Any) -> Any:
+    """The frame as narwhals sees it; None if it is none."""
+    if type(data).__name__ == "RecordBatch" and hasattr(data, "__arrow_c_array__"):
         import pyarrow
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        limit = "Parquet needs pyarrow, which is not installed"
-        raise MdpfnError("the file", repr(str(path)), limit, "pip install 'mdpfn[frames]'") from None
+
+        data = pyarrow.Table.from_batches([data])
+    found = nw.from_native(data, pass_through=True)
+    return found if isinstance(found, nw.DataFrame | nw.LazyFrame) else None
+
+
+def rows_of_frame(frame: Any, names: Columns) -> Source:
+    """The rows of a frame, brought here."""
+    asked = files.listed_columns(names)
+    eager = frame.select(*asked)
+    eager = eager.collect() if isinstance(eager, nw.LazyFrame) else eager
+    return Source(_slices(lambda name: eager[name].to_native(), names), names)
+
+
+def _open_files(data: Any, given: Given | None) -> Source | Table:
+    paths = files.paths_of(data)
+    kind = files.kind_of(paths)
+    if kind == "csv":
+        layouts = files.csv_layouts(paths, given)
+        return _table(layouts[0].columns, lambda: files.csv_scan(layouts), lambda: files.csv_pieces(layouts), text=True)
+    if kind == "json":
+        columns, pieces = files.open_json(paths, given)
+        return _table(columns, lambda: files.json_scan(paths, columns), pieces)
+    columns, opened = files.open_parquet(paths, given)
+    if isinstance(opened, Iterator):
+        return Source(opened, columns)
+    frame = nw.from_native(opened)
+    return Table(frame, columns, rows=lambda: rows_of_frame(frame, columns))
+
+
+def _table(
+    columns: Columns, scan: Callable[[], Any], pieces: Callable[[], Iterator[Any]], *, text: bool = False
+) -> Source | Table:
+    """A table that polars scans, or the rows by the careful reader where polars is not installed, or stumbles."""
+
+    def rows() -> Source:
+        return Source(pieces(), columns)
+
+    if not files.has_polars():
+        return rows()
+    import polars
+
     try:
-        file = ParquetFile(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise MdpfnError("the file", repr(str(path)), f"it could not be read ({error})", "check it") from None
-    names = find_columns(file.schema_arrow.names, columns)
-
-    def pieces() -> Iterator[dict[str, Any]]:
-        with file:
-            for batch in file.iter_batches(ROWS, columns=list(names.values())):
-                yield {role: batch.column(name).to_numpy(zero_copy_only=False) for role, name in names.items()}
-
-    return Source(pieces(), names)
+        frame = nw.from_native(scan())
+        frame.collect_schema()
+    except (polars.exceptions.PolarsError, OSError):
+        return rows()
+    return Table(frame, columns, rows=rows, text=text)
 
 
-def _chained(parts: Iterator[Any], columns: Mapping[str, str] | None) -> Source:
+def _chained(parts: Iterator[Any], columns: Given | None) -> Source:
     """One source from many, of which the first tells the columns."""
     first = next(parts, None)
     if first is None:
         raise MdpfnError("transitions", "an empty iterator", "there must be at least one", "check where it comes from")
-    source = open_source(first, columns)
+    source = as_rows(open_source(first, columns))
 
     def pieces() -> Iterator[Mapping[str, Any]]:
         yield from source.pieces
         for part in parts:
-            yield from open_source(part, columns).pieces
+            yield from as_rows(open_source(part, columns)).pieces
 
     return Source(pieces(), source.columns, source.observation_space, source.action_space)
+
+
+def as_rows(source: Source | Table) -> Source:
+    """The rows of a source, one by one."""
+    if isinstance(source, Source):
+        return source
+    assert source.rows is not None
+    rows = source.rows()
+    assert isinstance(rows, Source)
+    return rows
 
 
 def _rows(transitions: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
@@ -114,26 +152,30 @@ def _rows(transitions: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
         if width not in WIDTHS or any(len(row) != width for row in piece):
             limit = f"each must hold {', '.join(REQUIRED)} and perhaps terminated and truncated, all of them alike"
             raise MdpfnError("transitions", f"tuples of {width}", limit, "complete them")
-        yield dict(zip(ROLES, (list(column) for column in zip(*piece, strict=True)), strict=False))
+        columns = dict(zip(TRANSITION, (list(column) for column in zip(*piece, strict=True)), strict=False))
+        yield columns | {"place": Place(first_row=start + 1)}
 
 
-def _slices(columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Pieces of whole columns: arrays, lists, pandas or polars series."""
+def _slices(get: Callable[[str], Any], names: Columns) -> Iterator[dict[str, Any]]:
+    """Pieces of whole columns: arrays, lists, series of frames."""
+    columns = {name: get(name) for name in files.listed_columns(names)}
     lengths = {}
-    for role, column in columns.items():
+    for name, column in columns.items():
         try:
-            lengths[role] = len(column)
+            lengths[name] = len(column)
         except TypeError:
+            role = next(role for role, named in names.items() if name in listed(named))
             limit = "every column must be an array of values"
             raise MdpfnError(role, repr(column), limit, "give one value per transition") from None
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{role} {n}" for role, n in lengths.items())
+        found = ", ".join(f"{name} {n}" for name, n in lengths.items())
         raise MdpfnError(
             "the columns", f"of lengths {found}", "all must be equally long", "give one value per transition"
         )
-    for start in range(0, lengths["state"], ROWS):
+    for start in range(0, next(iter(lengths.values())), ROWS):
         rows = slice(start, start + ROWS)
-        yield {role: _values(column, rows) for role, column in columns.items()}
+        piece = files.by_roles(names, columns.__getitem__, lambda column, rows=rows: _values(column, rows))
+        yield piece | {"place": Place("", start + 1, names)}
 
 
 def _values(column: Any, rows: slice) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
@@ -14,42 +15,76 @@ from numpy.typing import NDArray
 from mdpfn.arrays import Floats, Ints
 from mdpfn.checks import finite_floats
 from mdpfn.data.columns import done_means_both
-from mdpfn.data.reader import flags
+from mdpfn.data.episodes import FINAL, outcomes
+from mdpfn.data.missing import missing_rows, taken
+from mdpfn.data.options import LogOptions
+from mdpfn.data.place import Place, first
+from mdpfn.data.reader import CUT_OFF, INCOMPLETE, flags, missing_value
 from mdpfn.data.sources import Source
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence.smoothed.evidence import nearest_codes, starts_of_episodes
 from mdpfn.evidence.smoothed.memory import Batch
 from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.spaces.binned import Binned
 from mdpfn.spaces.vectors import GridCodec, is_vector_space, vectors_of
 
 
-def holds_vectors(source: Source, observation_space: Any) -> tuple[bool, Source]:
+def are_vectors(source: Source, space: Any) -> tuple[bool, Source]:
     """Whether states are vectors: by their space if there is one, else if they are rows of numbers with a point.
 
     Also gives the source, of which nothing was taken away.
     """
-    space = source.observation_space if observation_space is None else observation_space
     if space is not None:
-        return is_vector_space(space), source
-    first: Mapping[str, Any] | None = next(source.pieces, None)
-    if first is None:
+        return not isinstance(space, Binned) and is_vector_space(space), source
+    head: Mapping[str, Any] | None = next(source.pieces, None)
+    if head is None:
         return False, source
-    whole = replace(source, pieces=chain([first], source.pieces))
-    return vectors_of(first["state"]) is not None, whole
+    whole = replace(source, pieces=chain([head], source.pieces))
+    return vectors_of(head["state"]) is not None, whole
 
 
 class VectorReader:
     """Logged transitions of vectors, with their spaces; where none are given, those that the data spans."""
 
-    def __init__(self, source: Source, observation_space: Any, action_space: Any) -> None:
-        self.source = source
-        self.pieces = list(source.pieces)
-        observation_space = source.observation_space if observation_space is None else observation_space
-        action_space = source.action_space if action_space is None else action_space
+    def __init__(self, source: Source, observation_space: Any, action_space: Any, log: LogOptions) -> None:
+        for field, value in (("terminal", log.terminal), ("available", log.available)):
+            if value is not None:
+                limit = "states are vectors, which have no names"
+                raise MdpfnError(field, "given", limit, "mark ends in a column, or cut states into bins: bins=…")
+        self.source, self.log = source, log
+        self.notes: Counter[str] = Counter()
+        self.pieces = list(map(self._complete, source.pieces))
         if observation_space is None:
             n_dims = len(self._joined("state")[0])
             observation_space = spaces.Box(-np.inf, np.inf, (n_dims,), np.float64)
         self.spaces = observation_space, self._action_space() if action_space is None else action_space
+
+    def _complete(self, piece: Mapping[str, Any]) -> dict[str, Any]:
+        """The rows of a piece that are transitions, each with its next state and with flags."""
+        n = len(piece["reward"])
+        terminated, truncated = flags(piece, "terminated", n), flags(piece, "truncated", n)
+        if done_means_both(self.source.columns):
+            terminated = terminated & ~truncated
+        alone, final = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        if "kind" in piece:
+            kind, flagged = piece["kind"], "terminated" in piece
+            terminated, truncated, alone = outcomes(kind, terminated, truncated, flagged, self.log.episode_end)
+            final = kind == FINAL
+        filled = dict(piece)
+        if (alone & terminated).any():  # nothing follows, and a world model needs to hear of no other place
+            filled["next_state"] = np.where((alone & terminated)[:, None], piece["state"], piece["next_state"])
+        lacks = {role: missing_rows(filled[role]) for role in ("state", "action", "reward", "next_state")}
+        cut_off = alone & ~terminated & ~final
+        incomplete = np.any(list(lacks.values()), axis=0) & ~final & ~cut_off
+        if incomplete.any() and self.log.missing == "raise":
+            row = first(incomplete)
+            role = next(role for role, mask in lacks.items() if mask[row])
+            raise missing_value(piece, role, row, piece.get("place", Place()), int(incomplete.sum()))
+        self.notes[INCOMPLETE] += int(incomplete.sum())
+        self.notes[CUT_OFF] += int(cut_off.sum())
+        wanted = np.flatnonzero(~(incomplete | cut_off | final))
+        rows = {role: taken(filled[role], wanted) for role in lacks}
+        return rows | {"terminated": terminated[wanted], "truncated": truncated[wanted]}
 
     def read_into(self, problem: VectorProblem) -> None:
         """Let a new problem know all transitions, and make its plan."""
@@ -58,16 +93,14 @@ class VectorReader:
             x, y = states.encode_many(piece["state"]), states.encode_many(piece["next_state"])
             reward = finite_floats("reward", np.asarray(piece["reward"]))
             problem.options.check_rewards(float(reward.min(initial=0.0)), float(reward.max(initial=0.0)))
-            terminated, truncated = flags(piece, "terminated", len(x)), flags(piece, "truncated", len(x))
-            if self.source.columns is not None and done_means_both(self.source.columns):
-                terminated = terminated & ~truncated
+            terminated, truncated = piece["terminated"], piece["truncated"]
             action, code = self._actions(problem, piece["action"])
             evidence.extend(Batch(x, action, code, reward, y, terminated))
             for row in np.flatnonzero(starts_of_episodes(x, y, terminated | truncated)):
                 evidence.add_start(x[row])
         if evidence.n_transitions == 0:
             raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
-        problem.columns = self.source.columns
+        problem.columns, problem.notes = self.source.columns, +self.notes
         problem.learner.replan()
 
     def _actions(self, problem: VectorProblem, values: Any) -> tuple[Ints, Floats]:

@@ -8,7 +8,7 @@ from itertools import chain
 from numbers import Integral, Real
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +16,15 @@ from numpy.typing import ArrayLike
 from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.checks import a_path, checked_flags, checked_ids, checked_mask, finite_floats, whole_number
 from mdpfn.errors import MdpfnError, shown
+from mdpfn.evidence.exact import exact_sum
 from mdpfn.evidence.protocol import Novelty, Transition
 from mdpfn.evidence.table import PairTable
 
 DENSE_KEYS = 16
+Sums: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+"""Parts of a sum of rewards and of the sum of their squares."""
+Rests: TypeAlias = dict[int, Sums]
+NOTHING: Sums = ((), ())
 LARGEST_REWARD = 1e150  # so that neither sums of rewards nor sums of their squares overflow
 
 
@@ -42,6 +47,7 @@ class Statistics:
         self._reward_square_sum: dict[int, float] = {}
         self._successors: dict[int, dict[int, float]] = {}
         self._terminated: dict[int, dict[int, float]] = {}  # the same, of transitions that ended their episode
+        self.rests: Rests = {}  # what rounding took from the two sums, where they are kept exactly
         self._allowed: dict[int, tuple[bool, ...]] = {}  # actions of states that have a mask
         self._table: PairTable | None = None
 
@@ -67,7 +73,7 @@ class Statistics:
         self._n_visits[pair] = n_visits
         self._reward_sum[pair] = self._reward_sum.get(pair, 0.0) + reward
         self._reward_square_sum[pair] = self._reward_square_sum.get(pair, 0.0) + reward * reward
-        self._note_reward(reward, reward)
+        self.note_rewards(reward, reward)
         if transition.terminated:
             ended = self._terminated.setdefault(pair, {})
             ended[next_state] = ended.get(next_state, 0) + 1
@@ -139,10 +145,10 @@ class Statistics:
             limit = "n_states² · n_actions must stay below 2⁶³"
             raise MdpfnError("n_states", self.n_states, limit, "number the states that occur from 0 on")
         pair = s * self.n_actions + a
-        triple, (count, ended) = _totals(pair * self.n_states + t, np.ones(len(s)), ends.astype(np.float64))
-        visited, (sums, squares) = _totals(pair, r, r * r)
+        triple, (count, ended) = totals(pair * self.n_states + t, np.ones(len(s)), ends.astype(np.float64))
+        visited, (sums, squares) = totals(pair, r, r * r)
         self._add(triple // self.n_states, triple % self.n_states, count, ended, visited, sums, squares)
-        self._note_reward(float(r.min()), float(r.max()))
+        self.note_rewards(float(r.min()), float(r.max()))
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, reward_sums: ArrayLike, terminal: ArrayLike | None = None) -> Statistics:
@@ -173,7 +179,7 @@ class Statistics:
         means = total / visits.reshape(-1)[visited]
         result._add(pair, successor, count, count * mask[successor], visited, total, total * means)
         if len(visited):
-            result._note_reward(float(means.min()), float(means.max()))
+            result.note_rewards(float(means.min()), float(means.max()))
         result.terminal.update(np.flatnonzero(mask).tolist())
         return result
 
@@ -200,25 +206,80 @@ class Statistics:
         return result
 
     def merge(self, other: Statistics) -> Statistics:
-        """Statistics of both data sets together, over the larger of both state spaces."""
+        """Statistics of both data sets together, over the larger of both state spaces.
+
+        Any number of them may be merged in any order: the result is the same bit for bit. Where masks differ, an
+        action exists that one of them allows.
+        """
         if self.n_actions != other.n_actions:
             raise MdpfnError("n_actions", other.n_actions, f"it must be {self.n_actions}", "merge equal action sets")
-        result = self.resized(max(self.n_states, other.n_states), self.n_actions)
-        result._add_table(other.table(), other.terminal, other.reward_min, other.reward_max)
-        result._allowed |= other._allowed
+        result = Statistics(max(self.n_states, other.n_states), self.n_actions)
+        tables = self.table(), other.table()
+        key = np.concatenate([z.pair[z.transition_row] * result.n_states + z.successor for z in tables])
+        counts = (np.concatenate([getattr(z, name) for z in tables]) for name in ("transition_count", "n_terminated"))
+        if len(key):
+            triple, (count, ended) = totals(key, *counts)
+            mine, theirs = self._exact_sums(tables[0]), other._exact_sums(tables[1])
+            sums = {p: _both(mine.get(p, NOTHING), theirs.get(p, NOTHING)) for p in sorted(mine | theirs)}
+            result.set_sums(np.divmod(triple, result.n_states), count, ended, sums)
+        for each in (self, other):
+            result.note_rewards(each.reward_min, each.reward_max)
+            result.terminal |= each.terminal
+            for state, actions in each._allowed.items():
+                before = result._allowed.get(state, (False,) * self.n_actions)
+                result._allowed[state] = tuple(a or b for a, b in zip(before, actions, strict=True))
         return result
+
+    def set_sums(self, transitions: tuple[Ints, Ints], count: Floats, terminated: Floats, sums: Rests) -> None:
+        """Take over counts by (pair, successor) and, by visited pair, sums as `exact_sum` gives them."""
+        rounded = np.array([[first[0], second[0]] for first, second in sums.values()])
+        self._add(*transitions, count, terminated, np.array(list(sums)), rounded[:, 0], rounded[:, 1])
+        self.rests = {p: (a[1:], b[1:]) for p, (a, b) in sums.items() if len(a) > 1 or len(b) > 1}
+
+    def _exact_sums(self, z: PairTable) -> Rests:
+        """Both sums of every visited pair, with what rounding took from them."""
+        rounded = zip(z.pair.tolist(), z.reward_sum.tolist(), z.reward_square_sum.tolist(), strict=True)
+        return {p: _both(((a,), (b,)), self.rests.get(p, NOTHING)) for p, a, b in rounded}
 
     def resized(self, n_states: int, n_actions: int) -> Statistics:
         """The same observations in spaces that are at least as large."""
         for field, size, least in (("n_states", n_states, self.n_states), ("n_actions", n_actions, self.n_actions)):
             if size < least:
                 raise MdpfnError(field, size, f"there are {least} already", "give at least as many")
+        return self.renumbered(np.arange(self.n_states), np.arange(self.n_actions), n_states, n_actions)
+
+    def renumbered(self, state_ids: Ints, action_ids: Ints, n_states: int, n_actions: int) -> Statistics:
+        """The same observations where states and actions have other ids, in spaces of these sizes."""
         result = Statistics(n_states, n_actions)
         z = self.table()
-        renumbered = replace(z, pair=z.state * n_actions + z.action)
-        more = (True,) * (n_actions - self.n_actions)
-        result._allowed = {state: actions + more for state, actions in self._allowed.items()}
-        result._add_table(renumbered, self.terminal, self.reward_min, self.reward_max)
+        pair = state_ids[z.state] * n_actions + action_ids[z.action]
+        terminal = state_ids[list(self.terminal)].tolist()
+        moved = replace(z, pair=pair, successor=state_ids[z.successor])
+        result._add_table(moved, terminal, self.reward_min, self.reward_max)
+        new_pair = dict(zip(z.pair.tolist(), pair.tolist(), strict=True))
+        result.rests = {new_pair[p]: rest for p, rest in self.rests.items() if p in new_pair}
+        for state, actions in self._allowed.items():
+            mask = np.ones(n_actions, dtype=bool)
+            mask[action_ids] = actions
+            result._allowed[int(state_ids[state])] = tuple(mask.tolist())
+        return result
+
+    def of_pairs(self, z: PairTable, kept: Bools) -> Statistics:
+        """Statistics of some of the visited pairs, with counts as in the table `z` of them all."""
+        result = Statistics(self.n_states, self.n_actions)
+        observed = kept[z.transition_row]
+        result._add(
+            z.pair[z.transition_row][observed],
+            z.successor[observed],
+            z.transition_count[observed],
+            z.n_terminated[observed],
+            z.pair[kept],
+            z.reward_sum[kept],
+            z.reward_square_sum[kept],
+        )
+        result.note_rewards(self.reward_min, self.reward_max)
+        result._allowed = dict(self._allowed)
+        result.rests = {p: self.rests[p] for p in z.pair[kept].tolist() if p in self.rests}
         return result
 
     @classmethod
@@ -323,7 +384,7 @@ class Statistics:
         pair = z.pair[z.transition_row]
         sums = z.pair, z.reward_sum, z.reward_square_sum
         self._add(pair, z.successor, z.transition_count, z.n_terminated, *sums)
-        self._note_reward(reward_min, reward_max)
+        self.note_rewards(reward_min, reward_max)
         self.terminal.update(terminal)
 
     def _add(
@@ -357,7 +418,8 @@ class Statistics:
             (self._terminated.get(p, nothing).get(s, 0) for p, s in observed), np.float64, len(successor)
         )
 
-    def _note_reward(self, low: float, high: float) -> None:
+    def note_rewards(self, low: float, high: float) -> None:
+        """Widen the range of observed rewards."""
         if low < self.reward_min:
             self.reward_min = low
         if high > self.reward_max:
@@ -400,6 +462,11 @@ def _put_back(table: dict[int, Any], key: int, value: Any) -> None:
         table[key] = value
 
 
+def _both(first: Sums, second: Sums) -> Sums:
+    """The exact sums of two sets of rewards together."""
+    return exact_sum(first[0] + second[0]), exact_sum(first[1] + second[1])
+
+
 def _accumulate(table: dict[int, float], pair: Ints, values: Floats) -> None:
     """Add values to a table by pair."""
     for p, value in zip(pair.tolist(), values.tolist(), strict=True):
@@ -413,7 +480,7 @@ def _accumulate_rows(table: dict[int, dict[int, float]], pair: Ints, successor: 
         row[s] = row.get(s, 0) + n
 
 
-def _totals(keys: Ints, *columns: Floats) -> tuple[Ints, list[Floats]]:
+def totals(keys: Ints, *columns: Floats) -> tuple[Ints, list[Floats]]:
     """The distinct keys, ascending, and the sum of every column over each of them."""
     if keys.max() < DENSE_KEYS * len(keys):  # counting is faster than sorting while most of the range is used
         distinct = np.flatnonzero(np.bincount(keys))

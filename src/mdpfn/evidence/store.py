@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import LARGEST_REWARD, Statistics
+from mdpfn.evidence.statistics import LARGEST_REWARD, NOTHING, Rests, Statistics
 from mdpfn.evidence.table import PairTable
 from mdpfn.storage import read_bundle, write_bundle
 
@@ -39,7 +39,28 @@ def statistics_to_arrays(statistics: Statistics) -> dict[str, NDArray[Any]]:
     arrays = {field.name: getattr(z, field.name) for field in fields(PairTable)}
     arrays[TERMINAL] = np.array(sorted(statistics.terminal), dtype=np.int64)
     arrays["reward_range"] = np.array([statistics.reward_min, statistics.reward_max])
+    visited = set(z.pair.tolist())
+    rests = [
+        (pair, which, part)
+        for pair, sums in sorted(statistics.rests.items())
+        for which, parts in enumerate(sums)
+        for part in parts
+        if pair in visited
+    ]
+    if rests:
+        pair, which, part = zip(*rests, strict=True)
+        arrays |= {"rest_pair": np.array(pair), "rest_of": np.array(which), "rest": np.array(part)}
     return arrays
+
+
+def _rests(arrays: Mapping[str, NDArray[Any]]) -> Rests:
+    """What rounding took from the sums of rewards."""
+    rests: Rests = {}
+    columns = (arrays[name].tolist() for name in ("rest_pair", "rest_of", "rest"))
+    for pair, which, part in zip(*columns, strict=True):
+        sums = rests.get(pair, NOTHING)
+        rests[pair] = (sums[0], (*sums[1], float(part))) if which else ((*sums[0], float(part)), sums[1])
+    return rests
 
 
 def statistics_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Statistics:
@@ -54,7 +75,12 @@ def statistics_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Statistics:
         held = {"forbidden": none, "forbidden_mdp": none} | held
         table = PairTable(**{field.name: held[field.name] for field in fields(PairTable)})
         _check(table, held[TERMINAL], held["reward_range"])
-        return Statistics.from_table(table, held[TERMINAL].tolist(), *held["reward_range"].tolist())
+        statistics = Statistics.from_table(table, held[TERMINAL].tolist(), *held["reward_range"].tolist())
+        if "rest" in held:
+            if not (np.isfinite(held["rest"]).all() and np.isin(held["rest_pair"], table.pair).all()):
+                raise ValueError("parts of sums are finite and belong to pairs")
+            statistics.rests = _rests(held)
+        return statistics
     except (KeyError, TypeError, ValueError, IndexError) as error:
         limit = f"its arrays must be those of a table of pairs ({type(error).__name__}: {error})"
         raise MdpfnError("the statistics", "not whole", limit, "use another copy") from None

@@ -43,7 +43,8 @@ class Problem(Generic[L]):
     limits: Limits
     history: History = field(default_factory=History)
     starts_known: bool = True  # whether the order of the data tells where episodes started
-    columns: Mapping[str, str] | None = None  # of the data that was read
+    columns: Mapping[str, str | list[str]] | None = None  # of the data that was read
+    notes: Mapping[str, int] = field(default_factory=dict)  # what was left out of it -> in how many rows
     owner: int = 0  # the thread whose call changes something right now
     runner: int = 0  # the thread that lives through episodes of an environment
     _namings: list[Callable[[], None]] = field(default_factory=list)  # how to take back what a call gave ids to

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from mdpfn.errors import MdpfnError
+from mdpfn.spaces.binned import Binned, BinnedCodec
 from mdpfn.spaces.codec import Codec, DiscreteCodec, LabelCodec, ProductCodec
 
 MOST_PIECES = 100_000  # of one value
@@ -51,6 +52,8 @@ def codec_of(space: Any, field: str, largest: int, labels: Sequence[Any] = ()) -
     A finite space is numbered as a whole if it has at most `largest` values. Larger ones, spaces of other
     hashable values and None are numbered as their values appear, after the `labels` that appeared before.
     """
+    if isinstance(space, Binned):
+        return BinnedCodec(space, labels, field)
     if isinstance(space, list) and space:
         return LabelCodec(space, field, growing=False)
     if isinstance(space, int | np.integer) and not isinstance(space, bool) and space > 0:

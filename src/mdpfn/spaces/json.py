@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from mdpfn.errors import MdpfnError, shown
+from mdpfn.spaces.binned import Binned
 
 COUNTED: dict[str, Any] = {
     kind.__name__: kind for kind in (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Text)
@@ -26,6 +28,8 @@ def space_to_json(space: Any) -> Any:
             return labels_to_json(space)
         case int() | np.integer():
             return int(space)
+        case Binned():
+            return {"Binned": asdict(space)}
         case spaces.Discrete():
             plain = {"n": int(space.n), "start": int(space.start)}
             return {"Discrete": plain if space.dtype == np.int64 else plain | {"dtype": space.dtype.name}}
@@ -55,6 +59,9 @@ def space_from_json(description: Any) -> Any:
     if not isinstance(description, dict):
         return description
     ((kind, options),) = description.items()
+    if kind == "Binned":
+        edges = tuple(None if part is None else tuple(part) for part in options["edges"])
+        return Binned(tuple(options["names"]), edges, options["alone"])
     if kind == "Tuple":
         return spaces.Tuple([space_from_json(part) for part in options["spaces"]])
     if kind == "Dict":

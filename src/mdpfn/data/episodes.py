@@ -1,0 +1,103 @@
+"""Logs of episodes, in which the next state is the next row of the same episode.
+
+What a row is tells what followed it. These rules hold for every source (`frames.py` asks engines for the same):
+
+- rows are ordered by time, and where times are equal by their place in the log, if it has an order;
+- the last row of an episode ended it: a terminal transition, or, if the log was cut off there, one whose outcome is
+  not known and which is left out;
+- a last row without an action is no decision, but the state in which the episode ended;
+- a gap in time of more than `max_gap` breaks an episode: what followed the row before it is not known;
+- a flag for terminations, where the log has one, says which episodes really ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Ints
+from mdpfn.data.columns import NamedColumn
+from mdpfn.data.missing import missing_rows, taken
+from mdpfn.data.options import EpisodeEnd, LogOptions
+from mdpfn.errors import MdpfnError
+
+GOES_ON, LAST, BEFORE_FINAL, GAP, FINAL = range(5)  # what a row of an episode is
+
+
+def outcomes(
+    kind: Ints, terminated: Bools, truncated: Bools, flagged: bool, episode_end: EpisodeEnd
+) -> tuple[Bools, Bools, Bools]:
+    """Whether rows of these kinds terminated, were truncated after a known state, and whether nothing follows them.
+
+    A row that nothing follows and that did not terminate has no outcome that is known.
+    """
+    ends = (kind == LAST) | (kind == BEFORE_FINAL)
+    if not flagged and episode_end == "terminal":
+        terminated = terminated | (ends & ~truncated)
+    alone = terminated & (kind != BEFORE_FINAL) | (kind == LAST) | (kind == GAP)
+    return terminated, (truncated | ends) & ~terminated, alone
+
+
+def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
+    """Rows of a log in the order of their episodes, each with its next state, its kind, and whether it starts one."""
+    n = len(rows["action"])
+    episode = _codes(rows["episode"]) if "episode" in rows else np.zeros(n, dtype=np.int64)
+    times = [_sortable(time) for time in rows.get("times", ())]
+    order = np.lexsort([*reversed(times), episode])  # stable: what comes at the same time stays as it was
+    episode, times = episode[order], [time[order] for time in times]
+    same = episode[1:] == episode[:-1]
+    tied = same & np.all([time[1:] == time[:-1] for time in times], axis=0) if times else np.zeros(max(n - 1, 0), bool)
+    following = np.minimum(np.arange(n) + 1, max(n - 1, 0))
+    last = np.append(~same, True)[:n]
+    no_action = missing_rows(taken(rows["action"], order))
+    final = last & no_action
+    kind = np.where(last, LAST, GOES_ON)
+    kind[:-1][final[1:] & same] = BEFORE_FINAL
+    starts = np.append(True, ~same)[:n]
+    if log.max_gap is not None and times:
+        gap = same & (_steps(times[0]) > _gap(log.max_gap, times[0]))
+        kind[:-1][gap], starts[1:] = GAP, starts[1:] | gap
+    kind[final] = FINAL
+    moved = {role: taken(values, order) for role, values in rows.items() if role not in ("times", "place")}
+    moved["next_state"] = taken(moved["state"], following)
+    moved |= {"kind": kind, "starts": (starts & (kind != FINAL)).astype(np.float64), "ties": int(tied.sum())}
+    return moved | ({"place": rows["place"].reordered(order)} if "place" in rows else {})
+
+
+def _codes(values: Any) -> Ints:
+    if isinstance(values, NamedColumn):
+        return values.numbers.astype(np.int64)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise MdpfnError("episode", "of several columns", "an episode has one id", "join the columns to one")
+    codes: Ints = np.unique(array.astype(str) if array.dtype == object else array, return_inverse=True)[1]
+    return codes.reshape(-1)
+
+
+def _sortable(values: Any) -> Any:
+    """Times as an array that sorts: numbers, dates, or text such as 2026-01-31 12:00."""
+    if isinstance(values, NamedColumn):
+        return np.array(values.names)[values.numbers]
+    array = np.asarray(values)
+    if array.dtype != object:
+        return array
+    try:
+        return np.array(array.tolist(), dtype="datetime64[us]")
+    except (TypeError, ValueError):
+        return array.astype(str)
+
+
+def _steps(time: Any) -> Any:
+    """(n − 1,) how far times are apart."""
+    return np.diff(time.astype("datetime64[us]") if time.dtype.kind == "U" else time)
+
+
+def _gap(gap: Any, time: Any) -> Any:
+    dates = time.dtype.kind in "UM"
+    if dates == isinstance(gap, int | float):
+        limit = f"times are {'dates' if dates else 'numbers'}"
+        remedy = "give a datetime.timedelta" if dates else "give a number"
+        raise MdpfnError("max_gap", repr(gap), limit, remedy)
+    return np.timedelta64(gap) if dates else gap

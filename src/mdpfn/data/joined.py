@@ -1,0 +1,27 @@
+"""Several columns as one: vectors where all hold numbers and some of them a point, otherwise tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mdpfn.data.columns import NamedColumn
+
+
+def joined(columns: Sequence[Any]) -> Any:
+    """(k, d) vectors, or a list of k tuples."""
+    plain = [column if isinstance(column, NamedColumn) else np.asarray(column) for column in columns]
+    arrays = [column for column in plain if isinstance(column, np.ndarray) and column.dtype.kind in "iuf"]
+    if len(arrays) == len(columns) and any(array.dtype.kind == "f" for array in arrays):
+        return np.column_stack(arrays).astype(np.float64)
+    return list(zip(*map(_values, plain), strict=True))
+
+
+def _values(column: Any) -> list[Any]:
+    if isinstance(column, NamedColumn):
+        names = [*column.names, None]  # the last one is number −1, which stands for a missing name
+        return [names[number] for number in column.numbers.tolist()]
+    values: list[Any] = column.tolist()
+    return values

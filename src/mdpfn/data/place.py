@@ -1,0 +1,43 @@
+"""Where a row stands, so that a user finds it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mdpfn.arrays import Ints
+from mdpfn.data.columns import listed
+from mdpfn.errors import MdpfnError
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """The file of a piece, what its columns are called, and the number of its first row, counted from 1."""
+
+    file: str = ""
+    first_row: int = 1
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    order: Ints | None = None  # where each row was before rows were sorted
+
+    def reordered(self, order: Ints) -> Place:
+        """The same after rows were sorted."""
+        return replace(self, order=order if self.order is None else self.order[order])
+
+    def of(self, row: int, role: str = "") -> str:
+        """Row, column and file as text."""
+        number = self.first_row + int(row if self.order is None else self.order[row])
+        text = f"row {number}" + (f" of {self.file!r}" if self.file else "")
+        column = ", ".join(map(repr, listed(self.columns.get(role, []))))
+        return f"{text}, column {column}" if column else text
+
+    def located(self, error: MdpfnError, row: int, role: str) -> MdpfnError:
+        """The same error with the place of the value."""
+        return MdpfnError(error.field, f"{error.value} in {self.of(row, role)}", error.limit, error.remedy)
+
+
+def first(mask: Any) -> int:
+    """The first row of which something is true."""
+    return int(np.argmax(mask))

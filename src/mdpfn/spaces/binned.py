@@ -1,0 +1,78 @@
+"""States made of numbers that are cut into bins, alone or beside other values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mdpfn.spaces.codec import LabelCodec
+
+Edges: TypeAlias = tuple[float, ...]
+"""Where one bin ends and the next begins, which holds the edge."""
+
+
+@dataclass(frozen=True)
+class Binned:
+    """What a state is made of: the name of every part, and the edges of its bins; None where it is taken as it is."""
+
+    names: tuple[str, ...]
+    edges: tuple[Edges | None, ...]
+    alone: bool  # whether a state is a single value, no tuple
+
+    def __str__(self) -> str:
+        cut = [(name, edges) for name, edges in zip(self.names, self.edges, strict=True) if edges is not None]
+        return "bins: " + "; ".join(f"{name} at {', '.join(f'{e:g}' for e in edges)}" for name, edges in cut)
+
+    def label(self, value: Any) -> Any:
+        """The name of the bin of a value, or the tuple of names and values of several."""
+        values = (value,) if self.alone else value
+        if not isinstance(values, tuple | list | np.ndarray) or len(values) != len(self.names):
+            return value
+        parts = [
+            part if edges is None or not isinstance(part, int | float | np.number) else bin_name(name, edges, part)
+            for name, edges, part in zip(self.names, self.edges, values, strict=True)
+        ]
+        return parts[0] if self.alone else tuple(parts)
+
+
+def bin_name(name: str, edges: Edges, value: Any) -> str:
+    """What the bin is called that holds a value."""
+    return bin_label(name, edges, int(np.searchsorted(edges, float(value), side="right")))
+
+
+def bin_label(name: str, edges: Edges, number: int) -> str:
+    """What the bin with this number is called."""
+    if not edges:
+        return name
+    if number == 0:
+        return f"{name} < {edges[0]:g}"
+    if number == len(edges):
+        return f"{name} ≥ {edges[-1]:g}"
+    return f"{edges[number - 1]:g} ≤ {name} < {edges[number]:g}"
+
+
+class BinnedCodec(LabelCodec):
+    """Labels of bins, numbered in the order of appearance; numbers are put into their bins first."""
+
+    def __init__(self, space: Binned, labels: Iterable[Hashable], field: str) -> None:
+        super().__init__(labels, field)
+        self.space = space
+
+    def encode(self, value: Any) -> int:
+        """The number of the bin of a value, or of a bin by its name."""
+        return super().encode(self.space.label(value))
+
+    def find(self, value: Any) -> int:
+        """The same, without giving a number to a new one."""
+        return super().find(self.space.label(value))
+
+    def is_batch(self, value: Any) -> bool:
+        """Whether there are several states side by side."""
+        if self.space.alone:
+            return super().is_batch(value)
+        return (
+            isinstance(value, list | np.ndarray) and len(value) > 0 and isinstance(value[0], tuple | list | np.ndarray)
+        )
