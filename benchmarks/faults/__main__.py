@@ -40,9 +40,7 @@ def main(
         for example in tally.examples:
             print(f"    {example}", flush=True)
     total = {key: sum(row[key] for row in rows.values()) for key in ("tries", "failures")}
-    print(
-        f"{'in total':36s} {total['tries']:8,d} tries {total['failures']:6,d} failures {time.monotonic() - began:8.1f} s"
-    )
+    show("in total", total["tries"], total["failures"], time.monotonic() - began)
     if json_file:
         kind = "full" if full else "bounded"
         record = {"kind": kind, "version": mdpfn.__version__, **total, "attacks": rows}

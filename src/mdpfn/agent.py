@@ -426,7 +426,7 @@ class Agent:
         self, learner: InContextLearner, planner: NetworkPlanner, risk: float | None, encoding: SpaceEncoding | None
     ) -> Plan:
         table = learner.table()
-        output = learner.planner_output() if planner is self._planner else planner(table, learner.info)
+        output = learner.planner_output() if planner is self._planner else learner.ask(planner)
         return Plan(
             output.policy_logits,
             output.q_quantiles,

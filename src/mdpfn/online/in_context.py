@@ -15,6 +15,7 @@ from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
 from mdpfn.online.before import Before
 from mdpfn.online.learner import Learner
+from mdpfn.planners.offset import less, offset_of
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, softmax
 from mdpfn.planners.problem_info import ProblemInfo
@@ -55,10 +56,12 @@ class InContextLearner(Learner):
         self.has_plan = False  # whether it knows what to act by until it plans again: …
         self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
         self._sampler: ActionSampler | None = None  # of the acting policy
+        self._before_plan: tuple[dict[str, Any], Before] | None = None  # if the last action needed a new one
         self._output: tuple[PairTable, PlannerOutput] | None = None  # what the planner made of a table
 
     def act(self, state: int) -> int:
         """An action of what it explores by, or, where there is nothing to explore for, exploits by."""
+        self._before_plan = None
         if not self.has_plan:
             self._plan_acting()
         if self.acting_policy is None:
@@ -70,21 +73,27 @@ class InContextLearner(Learner):
 
     def _plan_acting(self) -> None:
         """Decide what to act by from now on; if anything is raised, as before."""
-        before = dict(vars(self)), Before(self.clock, self.explorer)
+        self._before_plan = dict(vars(self)), Before(self.clock, self.explorer)
         try:
             self.acting_policy = self._sampler = None
             if self._exploits:
                 self.acting_policy = self.plan()
             elif self.explorer is not None:
-                self.explorer.plan(self.table(), self.info, self.clock)
+                self.explorer.plan(*self._centred(), self.clock)
             else:
                 self.acting_policy = softmax(self.planner_output().policy_logits / self.acting_temperature)
             self.has_plan = True
             self.clock.planned()
         except BaseException:
-            vars(self).update(before[0])
-            before[1].restore()
+            self.take_back_plan()
             raise
+
+    def take_back_plan(self) -> None:
+        """Put back what it acted by before the last call of `act`."""
+        if self._before_plan is not None:
+            held, parts = self._before_plan
+            parts.restore()
+            vars(self).update(held)
 
     @property
     def _exploits(self) -> bool:
@@ -148,5 +157,30 @@ class InContextLearner(Learner):
         """What the planner makes of everything observed so far."""
         observed = self.evidence.table()  # the same object until anything changes
         if self._output is None or self._output[0] is not observed:
-            self._output = observed, self.planner(self.table(), self.info)
+            self._output = observed, self.ask(self.planner)
         return self._output[1]
+
+    def ask(self, planner: Planner) -> PlannerOutput:
+        """What any planner makes of everything observed so far, in the units of the rewards."""
+        output = planner(*self._centred())
+        if output.q_quantiles is not None and self.offset:
+            output.q_quantiles[...] += self.offset * self.info.horizon[0]
+        return output
+
+    @property
+    def offset(self) -> float:
+        """What planners see rewards without: how far they lie from 0, where no episode ends."""
+        return 0.0 if self.evidence.terminal else offset_of(*self._reward_range)
+
+    @property
+    def _reward_range(self) -> tuple[float, float]:
+        """The smallest and the largest reward, by what is told or else was seen; twice 0 before any."""
+        if np.isfinite(self.info.reward_low[0]):
+            return float(self.info.reward_low[0]), float(self.info.reward_high[0])
+        seen = self.evidence.reward_min, self.evidence.reward_max
+        return seen if self.evidence.n_transitions else (0.0, 0.0)
+
+    def _centred(self) -> tuple[PairTable, ProblemInfo]:
+        """What planners read."""
+        low, high = self._reward_range
+        return less(self.table(), self.info, self.offset, high - low)

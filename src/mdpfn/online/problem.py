@@ -18,6 +18,7 @@ from mdpfn.evidence import State, Statistics, Transition
 from mdpfn.evidence.statistics import checked_reward
 from mdpfn.online.before import Before
 from mdpfn.online.history import History
+from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.learner import Learner
 from mdpfn.online.loop import run_episodes
 from mdpfn.online.options import Options
@@ -88,6 +89,8 @@ class Problem(Generic[L]):
         try:
             return self._act(self.state_id(observation, action_mask))
         except BaseException:
+            if isinstance(self.learner, InContextLearner):
+                self.learner.take_back_plan()
             self._take_back_namings()
             raise
         finally:

@@ -10,6 +10,7 @@ from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.planners.output import MIXING_TEMPERATURE
 
 GOLDEN = (5**0.5 - 1) / 2
+TIE = 2e-5  # logits closer than this are equal: they change by so much with the order in which states are summed up
 
 
 def best_actions(scores: Floats) -> Ints:
@@ -19,11 +20,11 @@ def best_actions(scores: Floats) -> Ints:
 
 
 def greedy_actions(logits: Floats, unknown: Bools | None = None) -> Ints:
-    """(S,) the best action of each state; in `unknown` states (S,) actions by turns, as often as the policy has them.
+    """(S,) the first of the best actions; in `unknown` states (S,) actions by turns, as often as the policy has them.
 
     Unknown states all look alike. If the same action were taken in each of them, it could lead into the same wall.
     """
-    actions = best_actions(logits)
+    actions = best_actions(logits >= logits.max(axis=1, keepdims=True) - TIE)
     if unknown is not None and unknown.any():
         cumulative = softmax(logits[unknown] / MIXING_TEMPERATURE).cumsum(axis=1)
         turn = (np.flatnonzero(unknown) * GOLDEN % 1)[:, None]  # evenly spread, whatever states are neighbours

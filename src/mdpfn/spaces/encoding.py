@@ -57,8 +57,9 @@ def codec_of(space: Any, field: str, largest: int, labels: Sequence[Any] = ()) -
     if isinstance(space, list) and space:
         return LabelCodec(space, field, growing=False)
     if isinstance(space, int | np.integer) and not isinstance(space, bool) and space > 0:
-        return DiscreteCodec(int(space), 0, field)
-    codec = None if space is None else _finite(space, field)
+        codec: Codec | None = DiscreteCodec(int(space), 0, field)
+    else:
+        codec = None if space is None else _finite(space, field)
     if codec is None or codec.n > largest:
         return LabelCodec(labels, field, within=codec)
     return codec

@@ -6,6 +6,7 @@ import copy
 import os
 import signal
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -68,6 +69,12 @@ class Trainer:
             ours, began = getattr(self.config, field.name), getattr(saved, field.name)
             if field.name != "steps" and ours != began:
                 raise MdpfnError(field.name, ours, f"the run began with {began}", "use its value or another directory")
+        if self.minutes is None and self.config.steps != saved.steps and self.config.steps <= checkpoint.step:
+            limit = f"the run is at step {checkpoint.step} of {saved.steps}, in the middle of its schedule"
+            raise MdpfnError("steps", self.config.steps, limit, "give more steps than that, or use its snapshots")
+        if checkpoint.description["version"] != __version__:
+            text = f"this run began with version {checkpoint.description['version']} and goes on with {__version__}"
+            warnings.warn(f"{text}: it may not be what either would have made of it", UserWarning, stacklevel=3)
         if (self.minutes is None) != (checkpoint.description["minutes"] is None):
             limit = f"the run began with {checkpoint.description['minutes']}"
             raise MdpfnError("minutes", self.minutes, limit, "limit it by time or by steps as then")
