@@ -2,15 +2,12 @@
 
 `python -m benchmarks.logs [--json FILE] [--rows N] [--repeats N]`. Both are run by turns in the same process, in
 seconds by the clock and of all cores; the careful reader, which needs no other package, reads a tenth of the rows.
-Memory is the most that a process of its own needs beyond its imports, for one and for ten times as many rows.
 """
 
 from __future__ import annotations
 
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,18 +24,6 @@ from mdpfn.data.options import LogOptions
 from mdpfn.weights.limits import Limits
 
 STATES, ACTIONS = 40, ("mail", "call", "wait")
-MEMORY = """
-import resource, sys
-from mdpfn.data import files
-from mdpfn.data.log import read_log
-from mdpfn.data.options import LogOptions
-from mdpfn.weights.limits import Limits
-import polars
-files.has_polars = lambda: sys.argv[2] == "polars"
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-read_log(sys.argv[1], (None, None), Limits(), LogOptions())
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
-"""
 
 
 def main(
@@ -61,10 +46,6 @@ def main(
             "rows_per_second": rows / ours[0],
             "careful_rows_per_cpu_second": rows // 10 / careful[1],
         }
-        for reader in ("polars", "careful"):
-            figures[f"{reader}_memory_mb"] = memory(part if reader == "careful" else path, reader)
-            if reader == "polars":
-                figures["polars_memory_mb_tenth_of_rows"] = memory(part, reader)
     for name, value in figures.items():
         print(f"{name:32} {value:14,.2f}")
     if json_file is not None:
@@ -121,12 +102,6 @@ def by_turns(repeats: int, *runs: Callable[[], object]) -> list[tuple[float, flo
 def cpu_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
-
-
-def memory(path: Path, reader: str) -> float:
-    """Megabytes."""
-    command = [sys.executable, "-c", MEMORY, str(path), reader]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 if __name__ == "__main__":
