@@ -1,7 +1,9 @@
 """Keeping the plan that lived well: a new plan replaces it only where more is to be gained than the model errs.
 
-An episode lived under a plan is judged by lived minus planned value, G − V(x₀), with V of the newest plan: starts that
-are harder are expected to pay less. G = Σ γᵗ r, plus γᵀ V(x_T) where the episode was cut off.
+An episode lived under a plan is judged by lived minus planned value, G_t − V(x_t), with V of the newest plan: where it
+is harder, less is expected. G_t = Σ_s≥t γ^(s−t) r_s, plus γ^(T−t) V(x_T) where the episode was cut off. It is judged at
+some moments t from its beginning to its end, not at the beginning alone: seen from there, a fall after 300 steps is
+discounted away.
 """
 
 from __future__ import annotations
@@ -13,23 +15,37 @@ import numpy as np
 from mdpfn.arrays import Floats
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.online.lookahead import VectorPlan
+from mdpfn.online.underway import Underway
+
+MOMENTS = 8  # of an episode, at which it is judged
 
 
 @dataclass(eq=False)
 class Lived:
-    """A plan and the episodes that were lived under it, to their ends."""
+    """A plan and the episodes that were lived under it, to their ends, as `MOMENTS` rows each."""
 
     plan: VectorPlan
     n_data: int  # transitions that were known when it was made
     starts: list[Floats] = field(default_factory=list)
     ends: list[Floats] = field(default_factory=list)  # last observations
     returns: list[float] = field(default_factory=list)  # discounted
-    tails: list[float] = field(default_factory=list)  # γᵀ where cut off, else 0
+    tails: list[float] = field(default_factory=list)  # γ^(T−t) where cut off, else 0
 
-    def note(self, start: Floats, end: Floats, discounted: float, tail: float, n_judged: int) -> None:
+    @property
+    def n_episodes(self) -> int:
+        """How many are judged."""
+        return -(-len(self.returns) // MOMENTS)
+
+    def note(self, episode: Underway, *, cut_off: bool, n_judged: int) -> None:
         """One more episode; only the last ones are judged."""
-        self.starts, self.ends = [*self.starts, start][-n_judged:], [*self.ends, end][-n_judged:]
-        self.returns, self.tails = [*self.returns, discounted][-n_judged:], [*self.tails, tail][-n_judged:]
+        most = n_judged * MOMENTS
+        for i in np.linspace(0, len(episode.returns) - 1, MOMENTS).astype(int):
+            self.starts.append(episode.moments[i])
+            self.ends.append(episode.last)
+            self.returns.append(float(episode.returns[i]))
+            self.tails.append(float(episode.fades[i]) if cut_off else 0.0)
+        for rows in (self.starts, self.ends, self.returns, self.tails):
+            del rows[:-most]
 
     def advantage(self, judge: VectorPlan) -> float:
         """Mean of lived minus planned value over the last episodes, judged by the values of `judge`."""
@@ -44,7 +60,6 @@ class Selection:
         self.config = config
         self.newest: Lived | None = None
         self.incumbent: Lived | None = None
-        self.failed = False  # the plan that lived last lived worse than the incumbent
         self.challenged_at = 0  # data of the last plan that challenged the incumbent in vain
         self.confirmed = False  # the incumbent lives as well as the newest plan believes possible
 
@@ -57,33 +72,29 @@ class Selection:
         """The plan to act with, None before the first.
 
         A confirmed incumbent is challenged only when data has doubled since it was made (or last challenged in vain),
-        and where it counts only if it lived a single episode. Otherwise the newest acts; but where it counts, not
-        after it lived worse than an incumbent of two episodes or more.
+        and where it counts only if it lived a single episode. Otherwise the newest acts: what went wrong taught it.
         """
         newest, incumbent = self.newest, self.incumbent
-        if incumbent is None or newest is None:
+        if incumbent is None or newest is None or not self.confirmed:
             return newest
-        if self.confirmed:
-            ripe = newest.n_data >= 2 * max(incumbent.n_data, self.challenged_at)
-            return newest if ripe and (learning or len(incumbent.returns) < 2) else incumbent
-        return incumbent if self.failed and not learning and len(incumbent.returns) > 1 else newest
+        ripe = newest.n_data >= 2 * max(incumbent.n_data, self.challenged_at)
+        return newest if ripe and (learning or incumbent.n_episodes < 2) else incumbent
 
-    def lived(self, who: Lived, start: Floats, end: Floats, discounted: float, tail: float) -> None:
-        """An episode came to its end under `who`; tail is γᵀ where it was cut off, else 0."""
+    def lived(self, who: Lived, episode: Underway, *, cut_off: bool) -> None:
+        """An episode came to its end under `who`, or was cut off."""
         assert self.newest is not None
-        who.note(start, end, discounted, tail, self.config.n_judged)
+        who.note(episode, cut_off=cut_off, n_judged=self.config.n_judged)
         if who.plan.is_lost:
             return
         judge, tolerance = self.newest.plan, self._tolerance(self.newest)
         if self.incumbent is None or self.incumbent is who:
-            self.incumbent, self.failed = who, False
+            self.incumbent = who
         else:
             mine, best = who.advantage(judge), self.incumbent.advantage(judge)
-            self.failed = mine < best - tolerance
-            if self.failed:
+            if mine < best - tolerance:
                 self.challenged_at = who.n_data
-            elif len(self.incumbent.returns) < 2 or mine > best + tolerance:
-                self.incumbent = who  # better than the model errs; or as good, knowing more, and little is lived yet
+            elif mine > best + tolerance or self.incumbent.n_episodes < 2 or who.n_data >= 2 * self.incumbent.n_data:
+                self.incumbent = who  # better than the model errs; or as good, and little is lived yet or it knows more
         self._judge()
 
     def _tolerance(self, newest: Lived) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
@@ -14,22 +12,13 @@ from mdpfn.exploration.lost import attainable, is_lost
 from mdpfn.online.before import Before
 from mdpfn.online.lookahead import VectorPlan
 from mdpfn.online.selection import Selection
+from mdpfn.online.underway import Underway
 from mdpfn.planners.node_values import NodeModel
 from mdpfn.planners.policies import softmax
 
 MOST_UNDER_WAY = 256  # episodes at the same time
 MOST_MASKS = 1024  # of observations in which no action was chosen yet
 TIE = 1e-9  # of a value: less does not tell actions apart
-
-
-@dataclass(eq=False)
-class Underway:
-    """An episode that has not ended yet: it goes on from its last observation."""
-
-    start: Floats
-    last: Floats
-    discounted: float = 0.0  # return so far
-    fade: float = 1.0  # γ^steps
 
 
 class VectorLearner:
@@ -82,16 +71,13 @@ class VectorLearner:
         novelty = self.evidence.add(transition)
         done = bool(transition.ends_episode)
         episode = self._episode(x)
-        episode.discounted += episode.fade * float(transition.reward)
-        episode.fade *= self.config.discount
-        episode.last = y
+        episode.step(float(transition.reward), y, self.config.discount)
         self.clock.advance(0, ends_episode=done, replan_trigger=novelty.replan_trigger)
         if done:
             self.under_way.remove(episode)
             lived = self.selection.acting(learning=self.explore)
             if lived is not None:
-                tail = 0.0 if transition.terminated else episode.fade
-                self.selection.lived(lived, episode.start, y, episode.discounted, tail)
+                self.selection.lived(lived, episode, cut_off=not transition.terminated)
         if self._plans_again(done):
             self.replan()
         return novelty
@@ -102,7 +88,7 @@ class VectorLearner:
             if np.array_equal(episode.last, x):
                 return episode
         self.evidence.add_start(x)
-        self.under_way.append(Underway(x, x))
+        self.under_way.append(Underway.starting(x))
         del self.under_way[:-MOST_UNDER_WAY]
         return self.under_way[-1]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from mdpfn.evidence.smoothed.memory import Batch
 from mdpfn.evidence.smoothed.parts import part_from_arrays, part_to_arrays
 from mdpfn.online.lookahead import VectorPlan
 from mdpfn.online.selection import Lived
-from mdpfn.online.vector_learner import Underway, VectorLearner
+from mdpfn.online.underway import Underway
+from mdpfn.online.vector_learner import VectorLearner
 
 Arrays = dict[str, NDArray[Any]]
 LONGEST = 2**53  # transitions: beyond, floats cannot count
@@ -31,16 +32,19 @@ def learner_to_arrays(learner: VectorLearner) -> Arrays:
     arrays[STARTS] = np.array(evidence.memory.starts).reshape(-1, n_dims)
     arrays[SCALE] = np.array(evidence.reward_scale)
     same = selection.incumbent is not None and selection.incumbent is selection.newest
-    counts = [evidence.n_transitions, evidence.n_tabled, selection.challenged_at, selection.failed, selection.confirmed]
+    counts = [evidence.n_transitions, evidence.n_tabled, selection.challenged_at, selection.confirmed]
     arrays[COUNTS] = np.array([*counts, same], dtype=np.int64)
     if selection.newest is not None:
         arrays |= _lived_to_arrays(selection.newest, NEWEST, n_dims)
     if selection.incumbent is not None and not same:
         arrays |= _lived_to_arrays(selection.incumbent, INCUMBENT, n_dims)
     under_way = learner.under_way
-    arrays[UNDER_WAY + "start"] = np.array([one.start for one in under_way]).reshape(-1, n_dims)
     arrays[UNDER_WAY + "last"] = np.array([one.last for one in under_way]).reshape(-1, n_dims)
-    arrays[UNDER_WAY + "sums"] = np.array([(one.discounted, one.fade) for one in under_way]).reshape(-1, 2)
+    of_episodes = [(len(one.returns), one.n_steps, one.every) for one in under_way]
+    arrays[UNDER_WAY + "counts"] = np.array(of_episodes, dtype=np.int64).reshape(-1, 3)
+    arrays[UNDER_WAY + "moments"] = np.concatenate([np.zeros((0, n_dims)), *(one.moments for one in under_way)])
+    sums = [np.column_stack([one.returns, one.fades]) for one in under_way]
+    arrays[UNDER_WAY + "sums"] = np.concatenate([np.zeros((0, 2)), *sums])
     return arrays
 
 
@@ -52,16 +56,15 @@ def restore_learner(learner: VectorLearner, arrays: Mapping[str, NDArray[Any]]) 
         evidence.extend(Batch(*(arrays[MEMORY + name] for name in Batch._fields)))
         for start in arrays[STARTS]:
             evidence.add_start(start)
-        n_seen, n_tabled, challenged_at, failed, confirmed, same = arrays[COUNTS].tolist()
+        n_seen, n_tabled, challenged_at, confirmed, same = arrays[COUNTS].tolist()
         evidence.memory.n_seen, evidence.n_tabled = n_seen, n_tabled
         evidence.reward_scale = float(arrays[SCALE])
-        selection.challenged_at, selection.failed, selection.confirmed = challenged_at, bool(failed), bool(confirmed)
+        selection.challenged_at, selection.confirmed = challenged_at, bool(confirmed)
         selection.newest = _lived_from_arrays(arrays, NEWEST)
         selection.incumbent = selection.newest if same else _lived_from_arrays(arrays, INCUMBENT)
         if selection.newest is not None:
             evidence.model, evidence.nodes = selection.newest.plan.model, selection.newest.plan.nodes
-        columns = (arrays[UNDER_WAY + name] for name in ("start", "last", "sums"))
-        learner.under_way = [Underway(s, t, *sums.tolist()) for s, t, sums in zip(*columns, strict=True)]
+        learner.under_way = list(_episodes(arrays))
         for lived in (selection.newest, selection.incumbent):
             if lived is not None:
                 _check_lived(lived, learner)
@@ -70,6 +73,15 @@ def restore_learner(learner: VectorLearner, arrays: Mapping[str, NDArray[Any]]) 
     except (ArithmeticError, KeyError, TypeError, ValueError, IndexError) as error:
         limit = f"its arrays must be those of transitions of vectors ({type(error).__name__}: {error})"
         raise MdpfnError("the agent", "not whole", limit, "use another copy") from None
+
+
+def _episodes(arrays: Mapping[str, NDArray[Any]]) -> Iterator[Underway]:
+    """The episodes that were under way."""
+    last, counts, moments, sums = (arrays[UNDER_WAY + name] for name in ("last", "counts", "moments", "sums"))
+    cuts = counts[:-1, 0].cumsum()
+    pieces = zip(last, counts.tolist(), np.split(moments, cuts), np.split(sums, cuts), strict=False)
+    for here, (_, n_steps, every), seen, paid in pieces:
+        yield Underway(seen, paid[:, 0].copy(), paid[:, 1].copy(), here, n_steps, every)
 
 
 def _check_columns(arrays: Mapping[str, NDArray[Any]], evidence: SmoothedEvidence) -> None:
@@ -84,9 +96,9 @@ def _check_columns(arrays: Mapping[str, NDArray[Any]], evidence: SmoothedEvidenc
         "ended": (n,),
     }
     wanted = {MEMORY + name: (shape, {"action": "i", "ended": "b"}.get(name, "f")) for name, shape in shapes.items()}
-    for name, width in ((STARTS, d), (UNDER_WAY + "start", d), (UNDER_WAY + "last", d), (UNDER_WAY + "sums", 2)):
+    for name, width in ((STARTS, d), (UNDER_WAY + "moments", d), (UNDER_WAY + "last", d), (UNDER_WAY + "sums", 2)):
         wanted[name] = ((len(arrays[name]), width), "f")
-    wanted |= {SCALE: ((), "f"), COUNTS: ((6,), "i")}
+    wanted |= {SCALE: ((), "f"), COUNTS: ((5,), "i"), UNDER_WAY + "counts": ((len(arrays[UNDER_WAY + "last"]), 3), "i")}
     for name, (shape, kind) in wanted.items():
         array = arrays[name]
         if array.shape != shape or array.dtype.kind != kind or array.dtype.itemsize not in (1, 8):
@@ -96,6 +108,12 @@ def _check_columns(arrays: Mapping[str, NDArray[Any]], evidence: SmoothedEvidenc
     n_seen, n_tabled, challenged_at = arrays[COUNTS][:3].tolist()
     if not (n <= n_seen < LONGEST and 0 <= n_tabled <= n_seen and 0 <= challenged_at <= n_seen):
         raise ValueError("more is kept than was seen")
+    moments, n_steps, every = arrays[UNDER_WAY + "counts"].T
+    n_moments = len(arrays[UNDER_WAY + "moments"])
+    if n_moments != len(arrays[UNDER_WAY + "sums"]) or moments.sum() != n_moments or (moments < 0).any():
+        raise ValueError("episodes under way have another number of moments")
+    if (n_steps < 0).any() or (n_steps >= LONGEST).any() or (every < 1).any() or (every >= LONGEST).any():
+        raise ValueError("episodes under way cannot be as long")
     if not ((arrays[MEMORY + "action"] >= 0) & (arrays[MEMORY + "action"] < len(evidence.codes))).all():
         raise ValueError("an action out of range")
 
@@ -106,7 +124,7 @@ def _check_lived(lived: Lived, learner: VectorLearner) -> None:
     n_outputs, n_inputs = evidence.n_dims + 1, evidence.n_dims + evidence.codes.shape[1]
     fits = plan.model.codes.shape == evidence.codes.shape and plan.model.discount == learner.config.discount
     fits &= all(((smoother.active >= 0) & (smoother.active < n_outputs)).tolist())
-    fits &= smoother.theta.shape == (n_inputs + 3 * len(smoother.active),)
+    fits &= smoother.theta.shape == (n_inputs + 4 * len(smoother.active),)
     fits &= 1 <= plan.nodes.n_neighbours <= MOST_NEIGHBOURS and 0 <= plan.nodes.newton_steps <= MOST_NEIGHBOURS
     fits &= len(lived.starts) == len(lived.ends) == len(lived.returns) == len(lived.tails)
     fits &= 0 <= lived.n_data <= evidence.n_transitions and 0 <= smoother.n_fitted <= evidence.n_transitions

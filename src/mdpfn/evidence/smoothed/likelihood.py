@@ -15,29 +15,32 @@ IMPOSSIBLE = 1e10  # the objective where a matrix has no Cholesky factor
 def likely_parameters(
     u: Floats, z: Floats, theta: Floats | None, config: SmootherConfig, rng: np.random.Generator
 ) -> Floats:
-    """Log (ℓ, s_f, s₁, noise) that maximize marginal likelihood × prior on at most `n_hyper` points.
+    """Log (ℓ, s_f, s₁, s₂, noise) that maximize marginal likelihood × prior on at most `n_hyper` points.
 
     `theta` is where an earlier fit ended, to begin with if it is still the better start.
     """
     p, q = u.shape[1], z.shape[1]
-    prior_mean = np.concatenate([np.full(p, np.log(3.0)), np.zeros(2 * q), np.full(q, np.log(0.05))])
+    prior_mean = np.concatenate(
+        [np.full(p, np.log(3.0)), np.zeros(2 * q), np.full(q, np.log(0.1)), np.full(q, np.log(0.05))]
+    )
     if q == 0:
         return prior_mean
-    prior_width = np.concatenate([np.ones(p), np.full(2 * q, 1.5), np.full(q, 2.0)])
-    start = np.concatenate([np.full(p, np.log(2.0)), np.zeros(2 * q), np.full(q, np.log(0.1))])
+    prior_width = np.concatenate([np.ones(p), np.full(2 * q, 1.5), np.full(2 * q, 2.0)])
+    start = np.concatenate([np.full(p, np.log(2.0)), np.zeros(2 * q), np.full(2 * q, np.log(0.1))])
     n = min(len(u), int(config.n_hyper * (4 / max(4, q)) ** (1 / 3)))
     index = rng.choice(len(u), n, replace=False)
     u, z = u[index], z[index]
     eye, linear = np.arange(n), 1 + u @ u.T
+    quadratic = (linear - 1) ** 2
 
     def objective(t: Floats) -> tuple[float, Floats]:
-        s_f, s_1, s_n = np.exp(2 * t[p:]).reshape(3, q)
+        s_f, s_1, s_2, s_n = np.exp(2 * t[p:]).reshape(4, q)
         v = u / np.exp(t[:p])
         square = (v * v).sum(1)
         k = np.exp(-0.5 * np.maximum(square[:, None] + square - 2 * v @ v.T, 0))
         total, value, gradient = np.zeros((n, n)), 0.0, np.zeros_like(t)
         for o in range(q):
-            c = s_f[o] * k + s_1[o] * linear
+            c = s_f[o] * k + s_1[o] * linear + s_2[o] * quadratic
             c[eye, eye] += s_n[o] + 1e-6
             factor, bad = scipy.linalg.lapack.dpotrf(c, lower=1)
             if bad:
@@ -50,7 +53,8 @@ def likely_parameters(
             inverse -= np.outer(alpha, alpha)
             inverse *= 0.5
             gradient[p + q + o] = 2 * s_1[o] * np.vdot(inverse, linear)
-            gradient[p + 2 * q + o] = 2 * s_n[o] * inverse[eye, eye].sum()
+            gradient[p + 2 * q + o] = 2 * s_2[o] * np.vdot(inverse, quadratic)
+            gradient[p + 3 * q + o] = 2 * s_n[o] * inverse[eye, eye].sum()
             inverse *= k
             gradient[p + o] = 2 * s_f[o] * inverse.sum()
             total += s_f[o] * inverse

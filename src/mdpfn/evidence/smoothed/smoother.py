@@ -1,8 +1,9 @@
 """How x moves: a Gaussian process on displacement and reward given state and action.
 
-k(u, u′) = s₁² (1 + u·u′) + s_f² exp(−½ Σ (u − u′)² / ℓ²),  u = ((x − mean) / std, code of the action)
+k(u, u′) = s₁² (1 + u·u′) + s₂² (u·u′)² + s_f² exp(−½ Σ (u − u′)² / ℓ²),  u = ((x − mean) / std, code of the action)
 
-The linear part extrapolates from two dozen points, the smooth part bends it. Length-scales are shared by all
+The linear part extrapolates from two dozen points, the quadratic one knows products of speeds, angles and actions,
+the smooth part bends both. Length-scales are shared by all
 outputs, variances are per output; both are maximum a posteriori on a few points, the posterior is Bayesian
 regression on Nyström points. Residuals far out (walls, contacts) are set aside and the fit is repeated.
 """
@@ -17,10 +18,11 @@ import scipy  # its parts are loaded when they are used
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.likelihood import likely_parameters
-from mdpfn.evidence.smoothed.memory import Batch, positive_scale
+from mdpfn.evidence.smoothed.memory import Batch, positive_scale, thin
 
 VARIES = 1e-7  # of the size of an output: less is rounding
 FEWEST = 30  # transitions from which on outliers can be told
+MOST_EVEN, EVEN_CELL = 1000, 0.02  # rows, and a cell of their grid in ranges of what was seen
 SURPRISE = (2.0, 0.005)  # times the residual when parameters were fitted, and more: fit them again
 
 
@@ -39,6 +41,7 @@ class Smoother:
     inv_length_square: Floats  # (p + 1,) 1 / ℓ², last entry 0
     w_linear: Floats  # (p + 1, outputs), last row the bias
     w_smooth: Floats  # (m, outputs)
+    w_quadratic: Floats | None  # (p (p + 1) / 2, outputs) of u_i u_j with i ≤ j
     theta: Floats  # log hyper-parameters, to start the next fit from
     n_fitted: int  # transitions from which theta was fitted
     active: Ints  # outputs that vary
@@ -63,6 +66,8 @@ class Smoother:
         np.exp(k, out=k)
         out: Floats = k @ self.w_smooth
         out += u @ self.w_linear
+        if self.w_quadratic is not None:
+            out += _products(u) @ self.w_quadratic
         reward = out[:, -1]
         np.maximum(reward, self.reward_low, out=reward)
         np.minimum(reward, self.reward_high, out=reward)
@@ -81,12 +86,14 @@ def fit_smoother(
     Hyper-parameters are kept from `previous` until data doubles, or residuals say that they fit no longer.
     """
     n = len(data.x)
-    mean_in = data.x.mean(0)
-    spread = np.maximum(data.x.std(0), 1e-3 * np.abs(data.x - mean_in).max(0))
-    scale_in = positive_scale(spread, data.x)
     rows = _chosen_rows(data, config, rng)
+    even = _even_rows(data.x[rows], data.action[rows])
+    x = data.x[rows][even]
+    mean_in = x.mean(0)
+    spread = np.maximum(x.std(0), 1e-3 * np.abs(data.x - mean_in).max(0))
+    scale_in = positive_scale(spread, data.x)
     out = np.column_stack([data.y[rows] - data.x[rows], data.reward[rows]])
-    mean_out, scale_out, varies = _output_scales(out, np.append(scale_in, np.abs(data.reward).max()))
+    mean_out, scale_out, varies = _output_scales(out[even], np.append(scale_in, np.abs(data.reward).max()))
     active = np.flatnonzero(varies)
     z = np.where(varies, (out - mean_out) / scale_out, 0.0)
     u = np.column_stack([(data.x[rows] - mean_in) / scale_in, data.code[rows], np.ones(len(rows))])
@@ -99,14 +106,15 @@ def fit_smoother(
     outlier = np.zeros(len(rows), np.bool_)
     for attempt in range(3):
         if theta is None or (refit and attempt < 2):  # once on all, once without the outliers
-            theta = likely_parameters(u[~outlier, :-1], z[~outlier][:, active], theta, config, rng)
+            inside = even[~outlier[even]]
+            theta = likely_parameters(u[inside, :-1], z[inside][:, active], theta, config, rng)
             n_fitted = n
         posterior = _posterior(u[~outlier], z[~outlier], active, theta, config, rng)
-        error = np.abs(z - u @ posterior.w_linear - posterior.kernel(u) @ posterior.w_smooth)
-        median = np.median(error, 0)
+        error = np.abs(z - posterior.predict(u))
+        median = np.median(error[even], 0)
         if len(rows) < FEWEST:
             break
-        apart = _outliers(error, median, config)
+        apart = _outliers(error, median, even, config)
         surprised = not refit and float(median.max()) > SURPRISE[0] * known_error + SURPRISE[1]
         if not surprised and not (apart & ~outlier).any():
             break
@@ -132,6 +140,7 @@ def fit_smoother(
         inv_length_square=np.append(inv_length**2, 0.0),
         w_linear=np.ascontiguousarray(w_linear),  # the order in memory decides about the last bits
         w_smooth=np.ascontiguousarray(w_smooth),
+        w_quadratic=np.ascontiguousarray(posterior.w_quadratic * scale_out),
         theta=theta,
         n_fitted=n_fitted,
         active=active,
@@ -151,6 +160,15 @@ def _chosen_rows(data: Batch, config: SmootherConfig, rng: np.random.Generator) 
     return going if len(going) > 5 else rows
 
 
+def _even_rows(x: Floats, action: Ints) -> Ints:
+    """Rows that cover what was seen evenly: where the agent dwells, most of the data says the same thing.
+
+    What is usual is told by them; otherwise an episode at rest would make outliers of everything else.
+    """
+    span = positive_scale(np.ptp(x, axis=0), x)
+    return thin(x / span, MOST_EVEN, EVEN_CELL, action)[0]
+
+
 def _output_scales(out: Floats, size: Floats) -> tuple[Floats, Floats, Bools]:
     """Mean and winsorized standard deviation of outputs, and which of them vary at all."""
     std = out.std(0)
@@ -161,11 +179,11 @@ def _output_scales(out: Floats, size: Floats) -> tuple[Floats, Floats, Bools]:
     return out.mean(0), np.where(varies, scale, 1.0), varies
 
 
-def _outliers(error: Floats, median: Floats, config: SmootherConfig) -> Bools:
-    """(n,) residuals that are far out in some output, at most a share of all."""
+def _outliers(error: Floats, median: Floats, even: Ints, config: SmootherConfig) -> Bools:
+    """(n,) residuals that are far out in some output, at most a share of the even rows."""
     limit = config.outlier_mad * 1.48 * median + config.outlier_floor
     score = (error / limit).max(1)
-    outlier: Bools = score > max(1.0, float(np.quantile(score, 1 - config.outlier_share)))
+    outlier: Bools = score > max(1.0, float(np.quantile(score[even], 1 - config.outlier_share)))
     return outlier
 
 
@@ -177,11 +195,19 @@ class _Posterior:
     basis: Floats  # (p + 1, m) b / ℓ, last row −½ ‖b / ℓ‖²
     w_linear: Floats
     w_smooth: Floats
+    w_quadratic: Floats
     reward_error: float
 
-    def kernel(self, u: Floats) -> Floats:
-        """(n, m) exp(−½ Σ (u − b)² / ℓ²)."""
-        return _kernel(u, self.inv_length, self.basis)
+    def predict(self, u: Floats) -> Floats:
+        """(n, outputs) of inputs."""
+        smooth = _kernel(u, self.inv_length, self.basis) @ self.w_smooth
+        return np.asarray(u @ self.w_linear + _products(u) @ self.w_quadratic + smooth)
+
+
+def _products(u: Floats) -> Floats:
+    """(n, p (p + 1) / 2) u_i u_j with i ≤ j, without the trailing one."""
+    i, j = np.triu_indices(u.shape[1] - 1)
+    return np.asarray(u[:, i] * u[:, j])
 
 
 def _kernel(u: Floats, inv_length: Floats, basis: Floats) -> Floats:
@@ -196,7 +222,7 @@ def _posterior(
     """Bayesian regression on [u, 1, L⁻¹ k(u, basis)] with the variances of theta."""
     p, q = u.shape[1] - 1, len(active)
     inv_length = np.exp(-theta[:p])
-    s_f, s_1, s_n = np.exp(2 * theta[p:]).reshape(3, q)
+    s_f, s_1, s_2, s_n = np.exp(2 * theta[p:]).reshape(4, q)
     candidates = rng.choice(len(u), min(len(u), 10 * config.n_inducing), replace=False)
     b = _farthest(u[candidates, :-1] * inv_length, config.n_inducing)
     square = (b * b).sum(1)
@@ -205,23 +231,26 @@ def _posterior(
     k_mm = np.exp(-0.5 * np.maximum(square[:, None] + square - 2 * b @ b.T, 0))
     chol = np.linalg.cholesky(k_mm + 1e-6 * np.eye(m))
     smooth = scipy.linalg.solve_triangular(chol, _kernel(u, inv_length, basis).T, lower=True, check_finite=False).T
-    f = np.concatenate([u, smooth], 1)
+    f = np.concatenate([u, _products(u), smooth], 1)
+    i, j = np.triu_indices(p)
+    twice = np.where(i < j, 2.0, 1.0)  # (u·v)² = Σ_i≤j twice_ij (u_i u_j) (v_i v_j)
     gram, moment = f.T @ f, f.T @ z
     w = np.zeros((f.shape[1], z.shape[1]))
     reward_error, diagonal = 0.0, np.arange(f.shape[1])
-    for o, j in enumerate(active):
+    for o, k in enumerate(active):
         s = gram / s_n[o]
-        ridge = 1 / np.concatenate([np.full(1 + p, s_1[o]), np.full(m, s_f[o])])
+        ridge = 1 / np.concatenate([np.full(1 + p, s_1[o]), s_2[o] * twice, np.full(m, s_f[o])])
         s[diagonal, diagonal] += ridge + 1e-9 * np.trace(s) / len(s)
         factor = scipy.linalg.cho_factor(s, lower=True, check_finite=False)
-        w[:, j] = scipy.linalg.cho_solve(factor, moment[:, j] / s_n[o], check_finite=False)
-        if j == z.shape[1] - 1 and len(z) >= 2 * FEWEST:
+        w[:, k] = scipy.linalg.cho_solve(factor, moment[:, k] / s_n[o], check_finite=False)
+        if k == z.shape[1] - 1 and len(z) >= 2 * FEWEST:
             half = scipy.linalg.solve_triangular(np.tril(factor[0]), f.T, lower=True, check_finite=False)
             leverage = np.einsum("ij,ij->j", half, half) / s_n[o]
-            left_out = np.abs(z[:, j] - f @ w[:, j]) / np.maximum(1e-3, 1 - leverage)
+            left_out = np.abs(z[:, k] - f @ w[:, k]) / np.maximum(1e-3, 1 - leverage)
             reward_error = float(np.median(left_out))
-    w_smooth = scipy.linalg.solve_triangular(chol.T, w[1 + p :], lower=False)
-    return _Posterior(inv_length, basis, w[: 1 + p], w_smooth, reward_error)
+    w_linear, w_quadratic, w_white = np.split(w, [1 + p, 1 + p + len(i)])
+    w_smooth = scipy.linalg.solve_triangular(chol.T, w_white, lower=False)
+    return _Posterior(inv_length, basis, w_linear, w_smooth, w_quadratic, reward_error)
 
 
 def _farthest(v: Floats, m: int) -> Floats:
