@@ -95,8 +95,9 @@ def leaderboard(
     environments: tuple[str, ...] = (),
     mdps: Path | None = None,
     offline: bool = False,
-    episodes: int = 64,
-    seeds: int = 8,
+    vectors: bool = False,
+    episodes: int | None = None,
+    seeds: int | None = None,
     out: Path = Path("results"),
     workers: int = 2,
     weights: str = "mdpfn-1",
@@ -114,14 +115,20 @@ def leaderboard(
         environments: Names of environments.
         mdps: A folder of your own MDPs, one .npz file each, to take the environments from.
         offline: Score what agents make of 64 … 2048 uniform-random transitions instead.
-        episodes: How long every agent learns, unless offline.
-        seeds: How often it does.
-        out: The directory of the result files; with mdps, the CSV file to write.
+        vectors: Environments with vectors for observations instead, from packages that are installed.
+        episodes: How long every agent learns, unless offline: 64, or 32 with vectors.
+        seeds: How often it does: 8, or 10 with vectors.
+        out: The directory of the result files; with mdps or vectors, the CSV file to write.
         workers: Processes to measure with.
         weights: Those of the in-context agent, by name or path.
         budgets: Numbers of episodes to compare instead, such as 16 64 256, into budgets.csv.
         units: Numbers to multiply all rewards by, such as 0.1 10, into the same file.
     """
+    episodes = episodes if episodes is not None else 32 if vectors else 64
+    seeds = seeds if seeds is not None else 10 if vectors else 8
+    if vectors:
+        _vector_leaderboard(agents, environments, episodes, seeds, out, workers, weights)
+        return
     from mdpfn.baselines import BASELINES, OFFLINE_BASELINES
     from mdpfn.bench.environments import ENVIRONMENTS, load_environments
     from mdpfn.bench.protocols import budgets as by_budget
@@ -169,6 +176,37 @@ def leaderboard(
         cells = online.cells(online.LeaderboardProtocol(episodes, seeds), methods, chosen)
     file = ResultsFile(path, identity, measured, shlex.join(words))
     measure_cells(cells, file, workers=workers, title=path.stem.replace("_", " "))
+
+
+def _vector_leaderboard(
+    agents: tuple[str, ...],
+    environments: tuple[str, ...],
+    episodes: int,
+    seeds: int,
+    out: Path,
+    workers: int,
+    weights: str,
+) -> None:
+    """Lives in environments with vectors, one cell each."""
+    from mdpfn.bench.environments.vectors import VECTOR_ENVIRONMENTS
+    from mdpfn.bench.protocols import vector_leaderboard as protocol
+    from mdpfn.bench.protocols.methods import stored_weights
+    from mdpfn.bench.protocols.parallel import measure_cells
+    from mdpfn.bench.protocols.results import ResultsFile
+
+    for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
+        _positive(field, value)
+    path = out if out.suffix == ".csv" else out / "leaderboard_vectors.csv"
+    chosen = [VECTOR_ENVIRONMENTS[name] for name in _chosen("environments", environments, tuple(VECTOR_ENVIRONMENTS))]
+    for missing in sorted({each.package for each in chosen if not each.is_there}):
+        names = ", ".join(each.name for each in chosen if each.package == missing)
+        print(f"{missing} is not installed, so {names} is left out: pip install 'mdpfn[vectors]'")
+    there = [each for each in chosen if each.is_there]
+    agents = _chosen("agents", agents, protocol.AGENTS)
+    cells = protocol.cells(protocol.VectorProtocol(episodes), stored_weights(weights), agents, there, seeds)
+    command = shlex.join(["mdpfn", "leaderboard", "--vectors", "--episodes", str(episodes), "--seeds", str(seeds)])
+    file = ResultsFile(path, protocol.IDENTITY, protocol.MEASURED, command)
+    measure_cells(cells, file, workers=workers, title="leaderboard with vectors")
 
 
 def _positive(field: str, value: float) -> None:

@@ -31,11 +31,6 @@ class Lived:
     returns: list[float] = field(default_factory=list)  # discounted
     tails: list[float] = field(default_factory=list)  # γ^(T−t) where cut off, else 0
 
-    @property
-    def n_episodes(self) -> int:
-        """How many are judged."""
-        return -(-len(self.returns) // MOMENTS)
-
     def note(self, episode: Underway, *, cut_off: bool, n_judged: int) -> None:
         """One more episode; only the last ones are judged."""
         most = n_judged * MOMENTS
@@ -60,7 +55,6 @@ class Selection:
         self.config = config
         self.newest: Lived | None = None
         self.incumbent: Lived | None = None
-        self.challenged_at = 0  # data of the last plan that challenged the incumbent in vain
         self.confirmed = False  # the incumbent lives as well as the newest plan believes possible
 
     def propose(self, plan: VectorPlan, n_data: int) -> None:
@@ -68,17 +62,17 @@ class Selection:
         self.newest = Lived(plan, n_data)
         self._judge()
 
-    def acting(self, *, learning: bool) -> Lived | None:
+    @property
+    def acting(self) -> Lived | None:
         """The plan to act with, None before the first.
 
-        A confirmed incumbent is challenged only when data has doubled since it was made (or last challenged in vain),
-        and where it counts only if it lived a single episode. Otherwise the newest acts: what went wrong taught it.
+        A confirmed incumbent is challenged only when the newest knows much more than it did. Otherwise the newest acts,
+        also after a challenge in vain: what went wrong taught it, and the incumbent may not know of it either.
         """
         newest, incumbent = self.newest, self.incumbent
         if incumbent is None or newest is None or not self.confirmed:
             return newest
-        ripe = newest.n_data >= 2 * max(incumbent.n_data, self.challenged_at)
-        return newest if ripe and (learning or incumbent.n_episodes < 2) else incumbent
+        return newest if newest.n_data >= self.config.challenge * incumbent.n_data else incumbent
 
     def lived(self, who: Lived, episode: Underway, *, cut_off: bool) -> None:
         """An episode came to its end under `who`, or was cut off."""
@@ -91,10 +85,9 @@ class Selection:
             self.incumbent = who
         else:
             mine, best = who.advantage(judge), self.incumbent.advantage(judge)
-            if mine < best - tolerance:
-                self.challenged_at = who.n_data
-            elif mine > best + tolerance or self.incumbent.n_episodes < 2 or who.n_data >= 2 * self.incumbent.n_data:
-                self.incumbent = who  # better than the model errs; or as good, and little is lived yet or it knows more
+            knows_more = who.n_data >= self.config.challenge * self.incumbent.n_data
+            if mine > best + tolerance or (knows_more and mine >= best - tolerance):
+                self.incumbent = who  # better than the model errs; or as good, and it knows much more
         self._judge()
 
     def _tolerance(self, newest: Lived) -> float:

@@ -58,7 +58,7 @@ class VectorLearner:
     def act(self, x: Floats) -> int:
         """The action to take now, exploring."""
         mask = self._masks.pop(x.tobytes(), None)
-        lived = self.selection.acting(learning=self.explore)
+        lived = self.selection.acting
         if lived is None:
             return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))
         q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and self.explore)
@@ -75,7 +75,7 @@ class VectorLearner:
         self.clock.advance(0, ends_episode=done, replan_trigger=novelty.replan_trigger)
         if done:
             self.under_way.remove(episode)
-            lived = self.selection.acting(learning=self.explore)
+            lived = self.selection.acting
             if lived is not None:
                 self.selection.lived(lived, episode, cut_off=not transition.terminated)
         if self._plans_again(done):
@@ -108,7 +108,7 @@ class VectorLearner:
 
     def plan(self) -> VectorPlan | None:
         """The plan to exploit by, None before the first."""
-        lived = self.selection.acting(learning=False)
+        lived = self.selection.acting
         return None if lived is None else lived.plan
 
     def action_values(self, x: Floats) -> Floats:
