@@ -36,6 +36,7 @@ from mdpfn.report import write_report
 from mdpfn.result import Result, write_json
 from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
 from mdpfn.vector_result import VectorResult
 from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
@@ -373,6 +374,14 @@ class Agent:
                 return problem.predict(observation, action_mask, deterministic=deterministic), state
             rng = None if deterministic else problem.learner.rng
             return self.plan().predict(observation, action_mask, rng, on_unknown), state
+
+    def action_distribution(self, observation: Any) -> SquashedGaussian | Floats:
+        """What `predict(deterministic=False)` draws from: a squashed Gaussian over a Box, else probabilities (A,)."""
+        problem = self.problem
+        if isinstance(problem, VectorProblem):
+            return problem.action_distribution(observation)
+        plan = self.plan()
+        return np.asarray(plan.policy[plan.row(problem.encoding.find(observation))])
 
     def explain(self, observation: Any) -> Explanation:
         """Why an action is recommended there: what was seen of every action, what it may be worth, what decides."""

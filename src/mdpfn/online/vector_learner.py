@@ -116,17 +116,15 @@ class VectorLearner:
         plan = self.plan()
         return np.zeros((len(x), len(self.evidence.codes))) if plan is None else plan.action_values(x, self.config)
 
-    def greedy(self, x: Floats, mask: Bools | None = None, rng: np.random.Generator | None = None) -> Ints:
-        """(n,) the best known actions in observations (n, d), of those that a mask (n, actions) allows.
+    def greedy(self, x: Floats, mask: Bools | None = None) -> Ints:
+        """(n,) the best known actions in observations (n, d), of those that a mask (n, actions) allows."""
+        return np.asarray(_masked(self.action_values(x), mask).argmax(1))
 
-        With `rng` they are drawn from softmax(Q / τ), τ being what plans may differ by and still count as equal.
-        """
+    def policy(self, x: Floats, mask: Bools | None = None) -> Floats:
+        """(n, actions) softmax(Q / τ), τ being what plans may differ by and still count as equal."""
         q, plan = _masked(self.action_values(x), mask), self.plan()
-        if rng is None:
-            return np.asarray(q.argmax(1))
         tau = self.config.tolerance_lived * (plan.value_range if plan is not None else 1.0)
-        policy = softmax(q / max(tau, 1e-300))
-        return np.array([rng.choice(len(row), p=row) for row in policy], dtype=np.int64)
+        return softmax(q / max(tau, 1e-300))
 
     def replan(self) -> None:
         """Make a plan from everything that is known."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mdpfn.arrays import Floats
 from mdpfn.checks import checked_action_mask, masks_of
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import State
@@ -15,7 +16,8 @@ from mdpfn.online.history import History
 from mdpfn.online.options import Options
 from mdpfn.online.problem import Problem, agent_rng
 from mdpfn.online.vector_learner import VectorLearner
-from mdpfn.spaces.vectors import VectorEncoding
+from mdpfn.spaces.squashed import SquashedGaussian
+from mdpfn.spaces.vectors import GridCodec, VectorEncoding
 from mdpfn.weights.limits import Limits
 
 VECTOR_DISCOUNT = SmootherConfig().discount  # unless the user says another one
@@ -75,6 +77,21 @@ class VectorProblem(Problem[VectorLearner]):
         mask = None
         if action_mask is not None:
             mask = np.array([checked_action_mask(one, actions.n) for one in masks_of(action_mask, len(x))])
-        chosen = self.learner.greedy(x, mask, None if deterministic else self.learner.rng)
-        decoded = [actions.decode(int(number)) for number in chosen]
+        if deterministic:
+            decoded = [actions.decode(int(number)) for number in self.learner.greedy(x, mask)]
+        else:
+            decoded = [self._drawn(policy, mask is not None) for policy in self.learner.policy(x, mask)]
         return actions.batch(decoded) if batched else decoded[0]
+
+    def action_distribution(self, observation: Any) -> SquashedGaussian | Floats:
+        """Over the actions in an observation: a squashed Gaussian for a Box, else (actions,) probabilities."""
+        [policy] = self.learner.policy(np.asarray(self.encoding.states.encode(observation))[None])
+        actions = self.encoding.actions
+        return actions.distribution(policy) if isinstance(actions, GridCodec) else policy
+
+    def _drawn(self, policy: Floats, masked: bool) -> Any:
+        """An action drawn from a policy over those that are listed; of a Box any one, unless some are forbidden."""
+        actions, rng = self.encoding.actions, self.learner.rng
+        if isinstance(actions, GridCodec) and not masked:
+            return actions.shaped(actions.distribution(policy).sample(rng, 1)[0])
+        return actions.decode(int(rng.choice(len(policy), p=policy)))

@@ -15,6 +15,7 @@ from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.evidence import LARGEST_NUMBER, nearest_codes
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding, codec_of
+from mdpfn.spaces.squashed import SquashedGaussian
 
 MOST_DIMENSIONS = 20
 MOST_ACTIONS = 64
@@ -149,7 +150,17 @@ class GridCodec(Codec):
 
     def decode(self, number: int) -> Any:
         """The action with this number."""
-        return self._points_of(self.codes[number]).astype(self.space.dtype).reshape(self.space.shape)
+        return self.shaped(self._points_of(self.codes[number]))
+
+    def shaped(self, point: Floats) -> Any:
+        """A point as an action of the space."""
+        if self.space.dtype.kind in "iu":
+            point = np.round(point)
+        return point.astype(self.space.dtype).reshape(self.space.shape)
+
+    def distribution(self, policy: Floats) -> SquashedGaussian:
+        """Over all actions of the box, given a policy over the points."""
+        return SquashedGaussian.of_policy(self.codes, policy, self._low, self._high)
 
     def _points_of(self, codes: Floats) -> Floats:
         points: Floats = self._low + (self._high - self._low) * (codes + 1) / 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
@@ -114,6 +116,21 @@ class SmoothedEvidence:
             self.table()
         assert self.nodes is not None
         return self.nodes.locate(x)
+
+    def nearest(self, x: Floats, action: int | Floats | None = None, n: int = 5) -> tuple[Batch, Floats]:
+        """The n kept transitions nearest to an observation (d,), and their distances (n,), the nearest first.
+
+        With an action only those of it, or where it is a code of the nearest one. Distances are in standard deviations
+        of the nodes, those by which values are smoothed.
+        """
+        self.table()
+        assert self.nodes is not None
+        data = self.memory.batch()
+        rows = np.arange(len(data.x)) if action is None else np.flatnonzero(data.action == self._coded(action)[0])
+        distance = np.sqrt((((data.x[rows] - x) / self.nodes.scale) ** 2).sum(1))
+        order = np.argsort(distance, kind="stable")[:n]
+        columns: list[Any] = [column[rows[order]] for column in data]
+        return Batch(*columns), np.asarray(distance[order])
 
     def _coded(self, action: int | Floats) -> tuple[int, Floats]:
         """The number of an action, or of the nearest one, and its code."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +87,13 @@ def thin(z: Floats, n: int, cell: float = 0.02, labels: Ints | None = None) -> t
         if len(index) <= n:
             return index, cell
         cell *= max(1.15, (len(index) / max(n, 1)) ** (1 / (2 + z.shape[1])))
+
+
+@lru_cache
+def index_pairs(n: int) -> tuple[Ints, Ints]:
+    """All i ≤ j < n; kept, since making them costs as much as using them."""
+    i, j = np.triu_indices(n)
+    return i, j
 
 
 def positive_scale(scale: Floats, x: Floats) -> Floats:

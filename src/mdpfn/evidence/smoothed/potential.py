@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats
-from mdpfn.evidence.smoothed.memory import Batch
+from mdpfn.evidence.smoothed.memory import Batch, index_pairs
 from mdpfn.evidence.smoothed.smoother import Smoother
 
 FEWEST = 60  # transitions from which on a potential is looked for
@@ -37,7 +37,7 @@ class Potential:
 
 def _features(x: Floats, mean: Floats, scale: Floats) -> Floats:
     z = (x - mean) / scale
-    i, j = np.triu_indices(z.shape[1])
+    i, j = index_pairs(z.shape[1])
     return np.concatenate([z, z[:, i] * z[:, j], np.abs(x) / scale], 1)
 
 

@@ -18,7 +18,7 @@ import scipy  # its parts are loaded when they are used
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.likelihood import likely_parameters
-from mdpfn.evidence.smoothed.memory import Batch, positive_scale, thin
+from mdpfn.evidence.smoothed.memory import Batch, index_pairs, positive_scale, thin
 
 VARIES = 1e-7  # of the size of an output: less is rounding
 FEWEST = 30  # transitions from which on outliers can be told
@@ -206,7 +206,7 @@ class _Posterior:
 
 def _products(u: Floats) -> Floats:
     """(n, p (p + 1) / 2) u_i u_j with i ≤ j, without the trailing one."""
-    i, j = np.triu_indices(u.shape[1] - 1)
+    i, j = index_pairs(u.shape[1] - 1)
     return np.asarray(u[:, i] * u[:, j])
 
 
@@ -232,7 +232,7 @@ def _posterior(
     chol = np.linalg.cholesky(k_mm + 1e-6 * np.eye(m))
     smooth = scipy.linalg.solve_triangular(chol, _kernel(u, inv_length, basis).T, lower=True, check_finite=False).T
     f = np.concatenate([u, _products(u), smooth], 1)
-    i, j = np.triu_indices(p)
+    i, j = index_pairs(p)
     twice = np.where(i < j, 2.0, 1.0)  # (u·v)² = Σ_i≤j twice_ij (u_i u_j) (v_i v_j)
     gram, moment = f.T @ f, f.T @ z
     w = np.zeros((f.shape[1], z.shape[1]))

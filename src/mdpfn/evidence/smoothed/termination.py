@@ -11,7 +11,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
-from mdpfn.evidence.smoothed.memory import Batch
+from mdpfn.evidence.smoothed.memory import Batch, index_pairs
 
 N_GOING_ON = 4000  # transitions that did not end, in a fit
 
@@ -67,7 +67,7 @@ def fit_termination(
 def _features(z: Floats) -> Floats:
     """(n, 1 + 2 d + d (d + 1) / 2) [1, z, z_i z_j, (z/2)⁸]."""
     n, d = z.shape
-    i, j = np.triu_indices(d)
+    i, j = index_pairs(d)
     m = len(i)
     f = np.empty((n, 1 + 2 * d + m))
     f[:, 0] = 1
