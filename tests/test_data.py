@@ -18,6 +18,7 @@ from mdpfn import Agent, MdpfnError, Statistics
 from mdpfn.coverage import CoverageWarning
 from mdpfn.data import csv_file, sources
 from mdpfn.evidence.absorbing import with_absorbing
+from mdpfn.network.tensors import to_numpy
 from mdpfn.weights import Model
 from tests.interface import contents, tiny_agent
 from tests.planned import random_network
@@ -348,7 +349,7 @@ def test_numbers_that_are_no_ids_can_be_names(other):
 def test_plans_are_greedy_where_something_is_known_and_take_turns_elsewhere():
     data = {"state": [0, 1, 0], "action": [0, 1, 2], "reward": [0.0, 1.0, -1.0], "next_state": [1, 2, 3]}
     data["terminated"] = [False, True, False]
-    model = Model("random", random_network(), {"format": 1, "network": {}, "sha256": ""})
+    model = Model("random", to_numpy(random_network()), {"format": 1, "network": {}, "sha256": ""})
     agent = Agent(model).fit(data, observation_space=500, action_space=3)
     plan, careful = agent.plan(), agent.plan(risk=0.25)
     for each in (plan, careful):
@@ -359,13 +360,13 @@ def test_plans_are_greedy_where_something_is_known_and_take_turns_elsewhere():
     assert np.sort(weights / weights.sum())[1] > 0.01  # or the next line would say little
     share = np.bincount(plan.greedy[3:], minlength=3) / 497
     np.testing.assert_allclose(share, weights / weights.sum(), atol=0.01)
-    assert [agent.predict(state)[0] for state in range(500)] == plan.greedy.tolist()
+    assert [agent.predict(state, on_unknown="best")[0] for state in range(500)] == plan.greedy.tolist()
     assert careful.greedy[3:].tolist() == careful.policy_logits[3:].argmax(axis=1).tolist()  # quantiles do not tell
     assert tiny_agent().fit(data).plan().unknown is None
 
 
 def test_a_state_that_never_appeared_is_like_others_that_are_unknown():
-    model = Model("random", random_network(), {"format": 1, "network": {}, "sha256": ""})
+    model = Model("random", to_numpy(random_network()), {"format": 1, "network": {}, "sha256": ""})
     agent = Agent(model).reset(None, ["z", "y", "x"], seed=0)
     agent.observe("a", "x", 0.0, "b", terminated=False)
     agent.observe("b", "y", 1.0, "c", terminated=False)
@@ -373,7 +374,8 @@ def test_a_state_that_never_appeared_is_like_others_that_are_unknown():
     assert plan.unknown is not None
     assert plan.unknown.tolist() == [False, False, True]
     assert plan.greedy[2] != 0  # or the next line would say nothing
-    assert agent.predict("never seen")[0] == agent.predict("c")[0] == plan.actions[plan.greedy[2]]
+    never_seen, known = (agent.predict(state, on_unknown="best")[0] for state in ("never seen", "c"))
+    assert never_seen == known == plan.actions[plan.greedy[2]]
 
 
 def test_rows_and_columns_are_not_confused():

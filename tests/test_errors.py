@@ -132,7 +132,7 @@ CASES: dict[str, tuple[str, Case]] = {
     "an observation in words": ("observation", lambda: lake().act("start")),
     "a list where nothing is known of states": ("observation", lambda: tiny_agent().reset(None, 2).act([1, 2])),
     "predicting outside the space": ("observation", lambda: lake().predict(16)),
-    "predicting a batch outside the space": ("observation", lambda: lake().predict(np.array([0, 16]))),
+    "a batch outside the space": ("observation", lambda: lake().predict(np.array([0, 16]), on_unknown="best")),
     "an action outside the space": ("action", lambda: observe(0, 4, 0.0, 1)),
     "a float action": ("action", lambda: observe(0, 1.0, 0.0, 1)),
     "an unknown action": ("action", lambda: tiny_agent().reset(2, ["a"]).observe(0, "b", 0.0, 1, terminated=False)),

@@ -97,7 +97,7 @@ class TestOptions:
             for s, a, r, t in zip(*ROWS, strict=True):
                 learned.observe(s, a, r, t, terminated=False)
             found.append(learned.plan())
-            assert [learned.predict(s)[0] for s in range(3)] == found[-1].greedy.tolist()
+            assert [learned.predict(s, on_unknown="best")[0] for s in range(3)] == found[-1].greedy.tolist()
             for plan in found:
                 assert plan.risk == risk
                 np.testing.assert_array_equal(plan.greedy, careful_actions(plan))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -138,7 +139,7 @@ class TestResuming:
 
     def test_time_limit_counts_over_all_resumes(self, tmp_path, stop_after, monkeypatch):
         clock = itertools.count()  # every step takes one second
-        monkeypatch.setattr("mdpfn.training.loop.time.monotonic", lambda: float(next(clock)))
+        monkeypatch.setattr("mdpfn.training.loop.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
         stop_after(3)
         assert train(SMALL, tmp_path, minutes=10 / 60).progress == pytest.approx(0.3)
         assert train(SMALL, tmp_path, minutes=10 / 60, resume="auto").step == 10

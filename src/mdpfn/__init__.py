@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mdpfn.coverage import Coverage, CoverageWarning
     from mdpfn.evidence import Evidence, Novelty, PairTable, Statistics, Transition
     from mdpfn.evidence.smoothed import SmoothedEvidence
+    from mdpfn.evidence.smoothed.memory import Batch
     from mdpfn.explanation import ActionEvidence, Explanation
     from mdpfn.model.mdp import TabularMDP
     from mdpfn.online.callback import Callback
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mdpfn.plan import Plan, UnknownStateWarning
     from mdpfn.result import Result
     from mdpfn.spaces.discretize import Discretize
+    from mdpfn.spaces.squashed import SquashedGaussian
     from mdpfn.vector_result import VectorResult
     from mdpfn.weights import Model, load_model
     from mdpfn.weights.limits import Limits
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ActionEvidence": "mdpfn.explanation",
     "Agent": "mdpfn.agent",
+    "Batch": "mdpfn.evidence.smoothed.memory",
     "Callback": "mdpfn.online.callback",
     "Coverage": "mdpfn.coverage",
     "CoverageWarning": "mdpfn.coverage",
@@ -46,6 +49,7 @@ _HOME = {
     "Plan": "mdpfn.plan",
     "Result": "mdpfn.result",
     "SmoothedEvidence": "mdpfn.evidence.smoothed",
+    "SquashedGaussian": "mdpfn.spaces.squashed",
     "Statistics": "mdpfn.evidence",
     "TabularMDP": "mdpfn.model.mdp",
     "Transition": "mdpfn.evidence",
@@ -57,6 +61,7 @@ _HOME = {
 __all__ = [
     "ActionEvidence",
     "Agent",
+    "Batch",
     "Callback",
     "Coverage",
     "CoverageWarning",
@@ -73,6 +78,7 @@ __all__ = [
     "Plan",
     "Result",
     "SmoothedEvidence",
+    "SquashedGaussian",
     "Statistics",
     "TabularMDP",
     "Transition",

@@ -122,6 +122,12 @@ class Result:
         """What planned."""
         return f"with weights {self.weights!r}"
 
+    def bin_lines(self) -> list[str]:
+        """Into which bins columns of numbers were cut, if they were."""
+        encoding = self.plan.encoding
+        binned = encoding is not None and isinstance(encoding.observation_space, Binned)
+        return [str(encoding.observation_space)] if encoding is not None and binned else []
+
     def run_lines(self) -> list[str]:
         """How the run went, as text."""
         lines = []
@@ -137,8 +143,7 @@ class Result:
         if self.columns is not None:
             names = {role: name if isinstance(name, str) else " + ".join(name) for role, name in self.columns.items()}
             lines.append("columns: " + ", ".join(f"{role} = {name}" for role, name in names.items()))
-        if self.plan.encoding is not None and isinstance(self.plan.encoding.observation_space, Binned):
-            lines.append(str(self.plan.encoding.observation_space))
+        lines += self.bin_lines()
         lines += [f"{n} {note}" for note, n in self.notes.items()]
         if len(self.evaluation):
             error = self.evaluation.std() / np.sqrt(len(self.evaluation))

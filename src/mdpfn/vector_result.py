@@ -57,6 +57,10 @@ class VectorResult(Result):
         """What planned: no network reads vectors."""
         return "by smoothing, without weights"
 
+    def bin_lines(self) -> list[str]:
+        """None: vectors are not cut."""
+        return []
+
     def __repr__(self) -> str:
         return f"VectorResult({len(self.returns)} episodes, {self.n_transitions} transitions, {self.n_nodes} nodes)"
 

@@ -34,7 +34,12 @@ def rows_of(values: Any) -> int:
     """How many rows a column has, or a batch of observations however deep it is nested."""
     if isinstance(values, dict):
         return rows_of(next(iter(values.values())))
-    return rows_of(values[0]) if isinstance(values, tuple) else len(values)
+    return rows_of(values[0]) if isinstance(values, tuple) and _is_column(values[0]) else len(values)
+
+
+def _is_column(value: Any) -> bool:
+    """Whether a part of a tuple is a column itself, and not a single value."""
+    return isinstance(value, dict | tuple | list | NamedColumn) or np.ndim(value) > 0
 
 
 def taken(values: Any, rows: Ints | Bools) -> Any:
@@ -43,7 +48,7 @@ def taken(values: Any, rows: Ints | Bools) -> Any:
         return values[rows]
     if isinstance(values, dict):
         return {key: taken(part, rows) for key, part in values.items()}
-    if isinstance(values, tuple):
+    if isinstance(values, tuple) and values and _is_column(values[0]):
         return tuple(taken(part, rows) for part in values)
     if not isinstance(values, list):
         return np.asarray(values)[rows]

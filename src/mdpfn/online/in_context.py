@@ -95,6 +95,10 @@ class InContextLearner(Learner):
             parts.restore()
             vars(self).update(held)
 
+    def keep_plan(self) -> None:
+        """Let what it acts by stand, whatever is refused from now on."""
+        self._before_plan = None
+
     @property
     def _exploits(self) -> bool:
         """Whether there is nothing to explore for."""

@@ -94,6 +94,8 @@ class Problem(Generic[L]):
             self._take_back_namings()
             raise
         finally:
+            if isinstance(self.learner, InContextLearner):
+                self.learner.keep_plan()
             self._namings.clear()
             self.owner = 0
 
