@@ -93,4 +93,3 @@ class TableRows:
                 columns[name] = columns[name].copy()
                 columns[name][place] = getattr(self, name)
         return columns
-

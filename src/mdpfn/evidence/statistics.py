@@ -50,9 +50,9 @@ class Statistics:
         self.rests: Rests = {}  # what rounding took from the two sums, where they are kept exactly
         self._allowed: dict[int, tuple[bool, ...]] = {}  # actions of states that have a mask
         self._table: PairTable | None = None  # of all this; None if anything has changed since the last one, …
-        self._base: PairTable | None = None  # … which is made anew only in rows of these pairs and masks of these states
-        self._changed: set[int] = set()
-        self._masked: set[int] = set()
+        self._base: PairTable | None = None  # … which then is made anew only in the rows of …
+        self._changed: set[int] = set()  # … these pairs, and in the masks of …
+        self._masked: set[int] = set()  # … these states
 
     def allow(self, state: int, actions: tuple[bool, ...]) -> None:
         """Take note that only these of its actions exist in a state: a truth value for each."""

@@ -36,6 +36,7 @@ class Outline:
 
     @classmethod
     def of(cls, z: PairTable) -> Outline:
+        """The outline of a table of one MDP."""
         n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
         first = np.flatnonzero(np.diff(z.state, prepend=-1))
         known = z.state[first]
@@ -84,9 +85,10 @@ class Rows:
     def __init__(self, z: PairTable, last: Rows | None = None) -> None:
         """Rows of a table; what has not changed is taken from the last ones."""
         outline = last.outline if last is not None and last.outline.is_of(z) else Outline.of(z)
-        self.outline, self.n_actions = outline, int(z.n_actions[0])
-        self.known, self.token, self.action, self.untried = outline.known, outline.token, outline.action, outline.untried
-        self.all_seen = outline.all_seen
+        self.outline: Outline = outline
+        self.n_actions, self.all_seen = int(z.n_actions[0]), outline.all_seen
+        self.known, self.token, self.action = outline.known, outline.token, outline.action
+        self.untried = outline.untried
         self.n_visits, self.reward, self.duration = z.n_visits, z.mean_reward, z.duration
         is_known = outline.following < len(self.known)
         probability = z.transition_count / z.n_visits[outline.row]
@@ -99,7 +101,7 @@ class Rows:
             self.noisy[outline.row[is_known & (goes_on > 0) & (goes_on < 1)]] = True
         self.start, self.probability = offsets_of(z.n_successors)[:-1], probability
         if last is not None and last.outline is outline and np.array_equal(last.probability, probability):
-            self.leads_back = last.leads_back
+            self.leads_back: Floats = last.leads_back
         else:
             self.leads_back = self._undone(is_known)
 

@@ -85,7 +85,7 @@ def _exact(choices: Choices, value: Floats) -> Solution:
 
 def _backup(choices: Choices, value: Floats) -> Floats:
     """(choices,) gain + weight Σ P V."""
-    future = choices.probability * np.append(value, _outside(choices, value))[choices.following]
+    future = choices.probability * np.append(value, _outside(choices, value)).take(choices.following)
     if not choices.are_certain:
         future = np.add.reduceat(future, choices.start)
     q: Floats = choices.gain + choices.weight * future
@@ -105,7 +105,7 @@ def _best(choices: Choices, q: Floats) -> Floats:
 def _chosen(choices: Choices, q: Floats, best: Floats) -> Ints:
     """(n,) the first of the best choices of each state; −1 where its floor is better."""
     chosen = np.full(len(best), -1)
-    found = np.flatnonzero(q == best[choices.state])[::-1]  # the first is written last
+    found = np.flatnonzero(q == best.take(choices.state))[::-1]  # the first is written last
     chosen[choices.state[found]] = found
     return chosen
 
@@ -133,7 +133,8 @@ def _value_of(choices: Choices, chosen: Ints) -> Floats:
         source, target, share = source[~gone], target[~gone], share[~gone]
     solved = _followed if choices.are_certain else _dense if n <= DENSE_STATES else _sparse
     if choices.outside is not None:
-        return solved((source, target, share), pays[:1] + choices.outside * pays[1:])[0]
+        found: Floats = solved((source, target, share), pays[:1] + choices.outside * pays[1:])[0]
+        return found
     earned, leaves = solved((source, target, share), pays)
     value: Floats = earned + leaves * (earned.mean() / (1 - leaves.mean()))
     return value
@@ -143,13 +144,13 @@ def _followed(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     """(k, n) X = pays + M X, where every state has one move at most: followed for 1, 2, 4, 8 … steps at once."""
     source, target, share = moves
     n = pays.shape[1]
-    following, weight = np.arange(n), np.zeros(n)
+    pays, following, weight = pays.copy(), np.arange(n), np.zeros(n)
     following[source], weight[source] = target, share
     for _ in range(DOUBLINGS):
         if weight.max(initial=0.0) < FORGOTTEN:
             break
-        pays = pays + weight * pays[:, following]
-        following, weight = following[following], weight * weight[following]
+        pays += weight * pays.take(following, axis=1)
+        following, weight = following.take(following), weight * weight.take(following)
     return pays
 
 
@@ -213,9 +214,10 @@ class _Before:
 
 def _visit(choices: Choices, states: Ints, value: Floats, q: Floats) -> None:
     """Renew the values and choices of these states, ascending."""
-    if len(states) == len(choices.first):
-        future, rows, first = choices.probability * value[choices.following], slice(None), choices.first
-        future = np.add.reduceat(future, choices.start)
+    rows: slice | Ints
+    if 2 * len(states) > len(choices.first):  # to visit all is faster than to find those of some
+        states, rows, first = np.arange(len(choices.first)), slice(None), choices.first
+        future = np.add.reduceat(choices.probability * value.take(choices.following), choices.start)
     else:
         n_choices = np.diff(choices.first, append=len(choices.state))[states]
         rows = ranges_of(choices.first[states], n_choices)
