@@ -30,7 +30,7 @@ def taxi_figures(episodes: int = 200) -> dict[str, float]:
         for _ in range(TURNS - 1):
             for scratch, lives in runs.items():
                 lives.append(taxi_life(episodes, discount, scratch=scratch))
-        if any(life.actions != runs[False][0].actions for lives in runs.values() for _, life in lives):
+        if any(life.actions != runs[False][0][1].actions for lives in runs.values() for _, life in lives):
             raise AssertionError("plans from scratch lead to other actions")
         seconds, plans = ({k: min(f(life) for life in lives) for k, lives in runs.items()} for f in (_total, _planning))
         figures |= {

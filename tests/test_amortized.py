@@ -101,14 +101,14 @@ def test_where_nothing_leads_anywhere_new_the_outline_is_kept():
     assert same.noisy.tolist() == [True, False]
 
 
-@pytest.mark.parametrize("name", ["frozen-lake", "river-swim-6", "garnet-30-4-3", "cliff-walking", "dyna-maze"])
+@pytest.mark.parametrize("name", ["frozen-lake", "river-swim-6", "garnet-10-3-2", "gridworld-5x5", "deep-sea-6"])
 def test_a_life_is_the_same_as_planned_from_scratch_every_time(name):
     environment = ENVIRONMENTS[name]
     mdp, lives = environment.build(), []
     for from_scratch in (False, True):
         agent = Agent.from_pretrained()
         with observed_life(from_scratch=from_scratch) as life:
-            agent.solve(TabularEnv(mdp, horizon=environment.horizon), 12, seed=0, discount=mdp.discount)
+            agent.solve(TabularEnv(mdp, horizon=min(environment.horizon, 30)), 8, seed=0, discount=mdp.discount)
         lives.append((life.actions, life.n_plans, agent.problem.history.returns))
-    assert len(lives[0][0]) > 50
+    assert len(lives[0][0]) > 40
     assert lives[0] == lives[1]

@@ -144,14 +144,16 @@ def _followed(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     """(k, n) X = pays + M X, where every state has one move at most: followed for 1, 2, 4, 8 … steps at once."""
     source, target, share = moves
     n = pays.shape[1]
-    pays, following, weight = pays.copy(), np.arange(n), np.zeros(n)
+    following, weight = np.arange(n), np.zeros(n)
     following[source], weight[source] = target, share
+    found: Floats = pays.copy()
     for _ in range(DOUBLINGS):
         if weight.max(initial=0.0) < FORGOTTEN:
             break
-        pays += weight * pays.take(following, axis=1)
-        following, weight = following.take(following), weight * weight.take(following)
-    return pays
+        found += weight * found.take(following, axis=1)
+        weight *= weight.take(following)
+        following = following.take(following)
+    return found
 
 
 def _dense(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
@@ -159,8 +161,7 @@ def _dense(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     left = np.eye(pays.shape[1])
     source, target, share = moves
     np.subtract.at(left, (source, target), share)
-    found: Floats = np.linalg.solve(left, pays.T).T
-    return found
+    return np.asarray(np.linalg.solve(left, pays.T).T, dtype=np.float64)
 
 
 def _sparse(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
