@@ -1,4 +1,4 @@
-"""What using the agent costs: a step, a plan, an import, a row of data.
+"""What using the agent costs: a step, a plan, a life, an import, a row of data.
 
 `python -m benchmarks.agent [--json FILE] [--rows N]`, on one core. Steps are timed beside tabular Q-learning as it
 is usually written, in the same run.
@@ -20,6 +20,7 @@ import gymnasium as gym
 import numpy as np
 import tyro
 
+from benchmarks.amortized import known_states_figures, long_life_figures, taxi_figures
 from benchmarks.planning import best_of
 from mdpfn import Agent
 
@@ -56,10 +57,13 @@ def main(json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None, r
         "replan_ms": 1e3 * replan_seconds(),
         "import_seconds": fresh_python("import mdpfn"),
         "help_seconds": fresh_python("import sys; sys.argv[1:] = ['--help']; from mdpfn import cli\n", "cli.main()"),
+        **taxi_figures(),
+        **known_states_figures(),
+        **long_life_figures(),
         **csv_figures(rows),
     }
     for name, value in figures.items():
-        print(f"{name:24s} {value:12,.3f}")
+        print(f"{name:44s} {value:12,.3f}")
     if json_file:
         json_file.write_text(json.dumps(figures, indent=2) + "\n")
 

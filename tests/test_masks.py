@@ -72,7 +72,7 @@ def test_taxi_says_what_is_possible() -> None:
     agent.solve(env, episodes=3, seed=0)
     observation, info = env.reset(seed=5)
     for _ in range(30):
-        action, _ = agent.predict(observation, action_mask=info["action_mask"])
+        action, _ = agent.predict(observation, action_mask=info["action_mask"], on_unknown="best")
         assert info["action_mask"][action]
         observation, _, terminated, truncated, info = env.step(agent.act(observation, action_mask=info["action_mask"]))
         if terminated or truncated:

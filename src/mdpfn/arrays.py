@@ -1,4 +1,4 @@
-"""Names for the array types that appear in signatures, and two helpers for ragged arrays.
+"""Names for the array types that appear in signatures, and helpers for ragged arrays.
 
 Four index spaces run through the library. Types with a shape say which one an array belongs to:
 
@@ -51,6 +51,12 @@ def offsets_of(lengths: Ints) -> Ints:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def ranges_of(start: Ints, lengths: Ints) -> Ints:
+    """(Σ lengths,) the numbers of all these ranges, one after the other."""
+    ranges: Ints = np.repeat(start - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
+    return ranges
 
 
 def sums_by(group: Ints, values: Floats, n: int = 0) -> Floats:

@@ -62,7 +62,7 @@ def checked_ids(field: str, values: ArrayLike, n: int | None = None) -> Ints:
 def checked_flags(field: str, values: ArrayLike) -> Bools:
     """(k,) the values as truth values, which may also be 0 and 1."""
     array = _array(field, values).reshape(-1)
-    if array.dtype != bool and array.size and not (array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()):
+    if array.dtype != bool and array.size and not (array.dtype.kind in "iuf" and ((array == 0) | (array == 1)).all()):
         raise MdpfnError(field, f"of type {array.dtype}", "it must be true or false for every transition", "correct it")
     return array.astype(bool)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
 from numbers import Integral, Real
 from operator import index
 from pathlib import Path
@@ -17,6 +16,7 @@ from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.checks import a_path, checked_flags, checked_ids, checked_mask, finite_floats, whole_number
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence.exact import exact_sum
+from mdpfn.evidence.patching import TableRows
 from mdpfn.evidence.protocol import Novelty, Transition
 from mdpfn.evidence.table import PairTable
 
@@ -49,13 +49,17 @@ class Statistics:
         self._terminated: dict[int, dict[int, float]] = {}  # the same, of transitions that ended their episode
         self.rests: Rests = {}  # what rounding took from the two sums, where they are kept exactly
         self._allowed: dict[int, tuple[bool, ...]] = {}  # actions of states that have a mask
-        self._table: PairTable | None = None
+        self._table: PairTable | None = None  # of all this; None if anything has changed since the last one, …
+        self._base: PairTable | None = None  # … which then is made anew only in the rows of …
+        self._changed: set[int] = set()  # … these pairs, and in the masks of …
+        self._masked: set[int] = set()  # … these states
 
     def allow(self, state: int, actions: tuple[bool, ...]) -> None:
         """Take note that only these of its actions exist in a state: a truth value for each."""
         if self._allowed.get(state) != actions:
-            self._allowed[state] = actions
+            self._mask_changes(state)
             self._table = None
+            self._allowed[state] = actions
 
     def mask(self, state: int) -> tuple[bool, ...] | None:
         """Which actions exist in a state; None where all do, as far as is known."""
@@ -66,6 +70,8 @@ class Statistics:
         state, action, next_state = self._checked_ids(transition)
         reward, before = checked_reward(transition.reward), self.reward_scale
         pair = state * self.n_actions + action
+        self._changed.add(pair)  # first of all: an interrupt may follow
+        self._table = None
         successors = self._successors.setdefault(pair, {})
         count = successors.get(next_state, 0.0)
         n_visits = self._n_visits.get(pair, 0.0) + 1
@@ -79,7 +85,6 @@ class Statistics:
             ended[next_state] = ended.get(next_state, 0) + 1
             self.terminal.add(next_state)
         self.n_transitions += 1
-        self._table = None
         return Novelty(n_visits, new_successor=count == 0, new_scale=self.reward_scale != before)
 
     def before(self, transition: Transition) -> tuple[Any, ...]:
@@ -101,6 +106,7 @@ class Statistics:
     def take_back(self, before: tuple[Any, ...]) -> None:
         """Put back what was before a transition, of which all, some or nothing may have been added."""
         pair, following, *sums, n_following, n_ended, was_terminal, rest = before
+        self._changed.add(pair)
         for table, value in zip((self._n_visits, self._reward_sum, self._reward_square_sum), sums, strict=True):
             _put_back(table, pair, value)
         for rows, value in ((self._successors, n_following), (self._terminated, n_ended)):
@@ -118,6 +124,7 @@ class Statistics:
     def take_back_naming(self, before: tuple[Any, ...]) -> None:
         """Put back what was before a state was named or masked."""
         state, self.n_states, allowed, self._table = before
+        self._mask_changes(state)
         _put_back(self._allowed, state, allowed)
 
     def add_transitions(
@@ -328,46 +335,51 @@ class Statistics:
         return mask
 
     def table(self) -> PairTable:
-        """The same as flat arrays: a batch of one."""
+        """The same as flat arrays: a batch of one. Only rows that have changed since the last one are made anew."""
         if self._table is None:
-            forbidden = self._forbidden()
-            order = sorted(self._successors.keys() - set(forbidden))
-            rows = [self._successors[p] for p in order]
-            n_successors = np.array([len(row) for row in rows], dtype=np.int64)
-            total = int(n_successors.sum())
-            successor = np.fromiter(chain.from_iterable(rows), np.int64, total)
-            pairs = np.array(order, dtype=np.int64)
-
-            def column(by_pair: dict[int, float]) -> Floats:
-                return np.fromiter((by_pair[p] for p in order), np.float64, len(order))
-
-            self._table = PairTable(
+            base = self._base
+            changed = sorted(self._successors if base is None else self._changed)
+            forbidden = self._forbidden(base)
+            rows = self._rows([p for p in changed if p in self._successors and self._exists(p)])
+            columns = vars(rows) if base is None else rows.in_place_of(base, np.array(changed, dtype=np.int64))
+            self._table = self._base = PairTable(
                 n_states=np.array([self.n_states]),
                 n_actions=np.array([self.n_actions]),
-                pair_mdp=np.zeros(len(pairs), dtype=np.int64),
-                pair=pairs,
-                n_visits=column(self._n_visits),
-                reward_sum=column(self._reward_sum),
-                reward_square_sum=column(self._reward_square_sum),
-                duration=np.ones(len(pairs)),
-                n_successors=n_successors,
-                successor=successor,
-                transition_count=np.fromiter(chain.from_iterable(row.values() for row in rows), np.float64, total),
-                n_terminated=self._terminated_counts(pairs, successor, n_successors),
+                pair_mdp=np.zeros(len(columns["pair"]), dtype=np.int64),
+                duration=np.ones(len(columns["pair"])),
                 reward_scale=np.array([self.reward_scale]),
                 forbidden_mdp=np.zeros(len(forbidden), dtype=np.int64),
-                forbidden=np.array(forbidden, dtype=np.int64),
+                forbidden=forbidden,
+                **columns,
             )
+            self._changed, self._masked = set(), set()
         return self._table
 
-    def _forbidden(self) -> list[int]:
-        """The pairs that masks do not allow, sorted."""
-        return [
-            state * self.n_actions + action
-            for state, actions in sorted(self._allowed.items())
-            for action, allowed in enumerate(actions)
-            if not allowed
-        ]
+    def _rows(self, pairs: list[int]) -> TableRows:
+        sums = self._n_visits, self._reward_sum, self._reward_square_sum
+        return TableRows.of(pairs, *sums, self._successors, self._terminated)
+
+    def _exists(self, pair: int) -> bool:
+        """Whether a mask allows the pair, as far as there is one."""
+        allowed = self._allowed.get(pair // self.n_actions)
+        return allowed is None or allowed[pair % self.n_actions]
+
+    def _forbidden(self, base: PairTable | None) -> Ints:
+        """The pairs that masks do not allow, ascending, from those of the last table."""
+        if base is not None and not self._masked:
+            return base.forbidden
+        states = self._allowed.keys() if base is None else self._masked & self._allowed.keys()
+        pairs = (s * self.n_actions + a for s in states for a, allowed in enumerate(self._allowed[s]) if not allowed)
+        new = np.fromiter(pairs, np.int64)
+        if base is not None:
+            stays = ~np.isin(base.forbidden // self.n_actions, list(self._masked))
+            new = np.concatenate([base.forbidden[stays], new])
+        return np.sort(new)
+
+    def _mask_changes(self, state: int) -> None:
+        """Take note that the rows of a state are to be made anew, for its mask is another."""
+        self._masked.add(state)
+        self._changed.update(range(state * self.n_actions, (state + 1) * self.n_actions))
 
     def dense_counts(self) -> tuple[Floats, Floats]:
         """N(s, a, s') (S, A, S) and Σ r (S, A)."""
@@ -406,17 +418,7 @@ class Statistics:
         _accumulate(self._reward_square_sum, visited, reward_square_sum)
         self.n_transitions += int(count.sum())
         self.terminal.update(successor[ended].tolist())
-        self._table = None
-
-    def _terminated_counts(self, pairs: Ints, successor: Ints, n_successors: Ints) -> Floats:
-        """(observed,) how many of the transitions to each successor ended their episode."""
-        if not self._terminated:
-            return np.zeros(len(successor))
-        observed = zip(np.repeat(pairs, n_successors).tolist(), successor.tolist(), strict=True)
-        nothing: dict[int, float] = {}
-        return np.fromiter(
-            (self._terminated.get(p, nothing).get(s, 0) for p, s in observed), np.float64, len(successor)
-        )
+        self._table = self._base = None
 
     def note_rewards(self, low: float, high: float) -> None:
         """Widen the range of observed rewards."""

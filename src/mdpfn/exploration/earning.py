@@ -21,21 +21,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
-from mdpfn.exploration.undoing import undone
-from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.exploration.rows import Rows
+from mdpfn.model.choices import Solution, solve
 from mdpfn.planners.problem_info import ProblemInfo
 
 Objective: TypeAlias = Literal["return", "policy"]
 
-DENSE_ENTRIES = 20_000  # up to here a dense product of P and V is faster than a sparse one
-SWEEPS = 60  # of a plan: the next one goes on where it ended
-VALUE_TOLERANCE = 1e-3  # of the largest reward
-NOISE = 1e-9  # relative variance of rewards below which it is rounding
+VALUE_TOLERANCE = 1e-3  # of the largest reward, where there are too many states for exact values
 TIE = 1e-3  # of the price: exploring values closer than this are equal
 MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; the step of the episode at which to plan again
 
@@ -86,54 +82,6 @@ class Carried:
             self.loss = np.zeros(n_actions)
 
 
-class _Rows:
-    """The visited pairs of states in which there is a choice, and where they lead, over state tokens.
-
-    Tokens are the known states (left at least once, or terminal), and last one for all others.
-    """
-
-    def __init__(self, model: EmpiricalModel) -> None:
-        z, layout = model.table, model.layout
-        self.n_actions, self.active, self.unknown = int(z.n_actions[0]), layout.active, layout.n_active
-        mine = np.flatnonzero(model.goes_on)
-        self.token, self.action, self.n_visits = layout.visited_state[mine], z.action[mine], z.n_visits[mine]
-        self.first = np.flatnonzero(np.diff(self.token, prepend=-1))
-        self.known = self.token[self.first]  # tokens of states that were left at least once, ascending
-        self.reward, self.duration = z.mean_reward[mine], z.duration[mine]
-        variance = z.reward_square_sum[mine] / self.n_visits - self.reward**2
-        self.noisy = (z.n_successors[mine] > 1) | (variance > NOISE * (variance + self.reward**2))
-        n_seen = layout.n_active + len(np.unique(z.successor[layout.successor >= layout.n_active]))
-        self.all_seen = n_seen == int(z.n_states[0])
-        self.untried = np.ones((layout.n_active + 1, self.n_actions), dtype=bool)
-        self.untried[layout.visited_state, z.action] = False
-        masked = layout.forbidden_state >= 0
-        self.untried[layout.forbidden_state[masked], z.forbidden[masked] % self.n_actions] = False
-        rows: csr_array = model.transition[mine]
-        self.leads_back = self._undone(rows)
-        self.transition = rows.toarray() if rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES else rows
-
-    def _undone(self, rows: csr_array) -> Floats:
-        """(tokens, A) how surely an action leads back to where its state was entered from."""
-        row, following = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices.astype(np.int64)
-        tried = np.zeros(self.untried.shape, dtype=bool)
-        tried[self.token, self.action] = True
-        moves = np.isin(following, self.known) & (following != self.token[row])
-        row, following = row[moves], following[moves]
-        return undone(self.token[row], self.action[row], following, rows.data[moves], tried)
-
-    def best(self, of_rows: Floats) -> Floats:
-        """(known,) the largest value among the tried actions of each state."""
-        best: Floats = np.maximum.reduceat(of_rows, self.first)
-        return best
-
-    def tokens(self, by_state: Floats, unknown: float) -> Floats:
-        """(tokens,) what an array (S,) has for known states, and a number for all others; 0 in terminal states."""
-        found = np.zeros(self.unknown + 1)
-        found[self.known] = by_state[self.active[self.known]]
-        found[-1] = unknown
-        return found
-
-
 class EarningExplorer:
     """Chooses actions that earn and inform; what it needs of the past is in the evidence and in what it carries.
 
@@ -141,9 +89,12 @@ class EarningExplorer:
     information never falls.
     """
 
+    solve = staticmethod(solve)
+
     def __init__(self, objective: Objective = "return", config: EarningConfig = EarningConfig()) -> None:  # noqa: B008
         self.objective, self.config = objective, config
         self.carried = Carried()
+        self._rows: Rows | None = None  # that the last plan read
         self._row_of: dict[int, int] | None = None  # of a state, in what the last plan carries
         self._chosen: dict[int, int] = {}  # actions by state, since the last plan, where there is no mask
 
@@ -154,15 +105,16 @@ class EarningExplorer:
 
     def plan(self, table: PairTable, info: ProblemInfo, clock: Clock) -> None:
         """Decide what every state is to be acted in by, from now on."""
-        rows, carried = _Rows(EmpiricalModel.of(table)), self.carried.copy()
+        rows, carried = Rows(table, self._rows), self.carried.copy()
         self.carried = carried  # the old one stays as it is, for whoever is interrupted
         carried.scalars[REPLAN] = self._replan_step(clock, info.discount[0])
-        carried.make_room(int(table.n_states[0]) + 1, rows.n_actions)
-        values = np.where(rows.untried, 0.0, -np.inf)
+        carried.make_room(int(table.n_states[0]), rows.n_actions)
         if len(rows.token):
-            q, value = self._plan_certain(rows, table, info)
-            values = self._plan_exploring(rows, q, value, self._price(rows, info, clock), clock.last_action)
-        carried.known, carried.exploring, self._row_of = rows.active, values, None
+            certain = self._plan_certain(rows, table, info)
+            values = self._plan_exploring(rows, certain, self._price(rows, info, clock), clock.last_action)
+        else:
+            values = np.where(rows.untried, 0.0, -np.inf)
+        carried.known, carried.exploring, self._row_of, self._rows = rows.known, values, None, rows
         self._chosen.clear()
 
     def action(self, state: int, mask: tuple[bool, ...] | None = None) -> int:
@@ -206,51 +158,47 @@ class EarningExplorer:
             self._row_of = {known: row for row, known in enumerate(self.carried.known.tolist())}
         return self._row_of.get(state, len(self.carried.known))
 
-    def _plan_certain(self, rows: _Rows, table: PairTable, info: ProblemInfo) -> tuple[Floats, Floats]:
-        """(rows,) certainty-equivalent Q and (tokens,) V; untried actions are worth a little less than known states."""
-        mean, spread = self.carried.scalars[[MEAN, SPREAD]]
-        untried = mean - self.carried.loss - self.config.untried_spreads * spread
-        fallback = np.where(rows.untried[rows.known], untried, -np.inf).max(axis=1)
-        discount = info.discount[0] ** rows.duration
-        value = rows.tokens(self.carried.value, mean)
-        for _ in range(SWEEPS):
-            q: Floats = rows.reward + discount * (rows.transition @ value)
-            best = np.maximum(rows.best(q), fallback)
-            change = np.abs(best - value[rows.known]).max()
-            value[rows.known], value[-1] = best, best.mean()
-            if change < VALUE_TOLERANCE * table.reward_scale[0]:
-                break
+    def _plan_certain(self, rows: Rows, table: PairTable, info: ProblemInfo) -> Solution:
+        """Certainty-equivalent Q of rows and V; untried actions are worth a little less than known states."""
+        carried = self.carried
+        mean, spread = carried.scalars[[MEAN, SPREAD]]
+        untried = mean - carried.loss - self.config.untried_spreads * spread
+        choices = rows.choices(
+            gain=rows.reward,
+            weight=info.discount[0] ** rows.duration,
+            floor=np.where(rows.untried[:-1], untried, -np.inf).max(axis=1),
+            outside=None,
+        )
+        found = self.solve(choices, carried.value[rows.known], VALUE_TOLERANCE * table.reward_scale[0])
+        carried.value[rows.known] = found.value
         tried = np.bincount(rows.action, minlength=rows.n_actions)
-        self.carried.value[rows.active[rows.known]] = best
-        self.carried.loss = sums_by(rows.action, value[rows.token] - q, rows.n_actions) / (tried + 1)
-        self.carried.scalars[[MEAN, SPREAD]] = best.mean(), best.std()
-        return q, value
+        carried.loss = sums_by(rows.action, found.value[rows.token] - found.q, rows.n_actions) / (tried + 1)
+        carried.scalars[[MEAN, SPREAD]] = found.value.mean(), found.value.std()
+        return found
 
-    def _plan_exploring(self, rows: _Rows, q: Floats, value: Floats, price: float, last_action: int) -> Floats:
-        """(tokens, A) X, −∞ for actions that do not exist."""
+    def _plan_exploring(self, rows: Rows, certain: Solution, price: float, last_action: int) -> Floats:
+        """(known + 1, A) X, −∞ for actions that do not exist."""
         config, carried = self.config, self.carried
         doubt = self._doubt(rows)
         untried = (1 - config.leads_back * rows.leads_back) * price**2 / (price + carried.loss)
-        floor = np.where(rows.untried[rows.known], untried[rows.known], 0.0).max(axis=1)
-        loss = value[rows.token] - q if self.objective == "return" else 0.0
-        gain = doubt * price - (1 - doubt) * loss
+        loss = certain.value[rows.token] - certain.q if self.objective == "return" else 0.0
+        choices = rows.choices(
+            gain=doubt * price - (1 - doubt) * loss,
+            weight=(1 - doubt) * config.curiosity,
+            floor=np.where(rows.untried, untried, 0.0)[:-1].max(axis=1),
+            outside=price,
+        )
         before = carried.scalars[PRICE]
-        extra = rows.tokens(carried.extra * (price / before if before else 0.0), price)
-        for _ in range(SWEEPS):
-            x = gain + (1 - doubt) * config.curiosity * (rows.transition @ extra)
-            best = np.maximum(rows.best(x), floor)
-            change = np.abs(best - extra[rows.known]).max()
-            extra[rows.known] = best
-            if change < 2 * TIE * price:
-                break
-        carried.extra[rows.active[rows.known]] = best
+        start = carried.extra[rows.known] * (price / before if before else 0.0)
+        found = self.solve(choices, start, 2 * TIE * price)
+        carried.extra[rows.known] = found.value
         carried.scalars[PRICE] = price
         values = np.where(rows.untried, untried, -np.inf)
-        values[rows.token, rows.action] = x
+        values[rows.token, rows.action] = found.q
         values[rows.untried[:, last_action], last_action] += config.straight_on * price
         return values
 
-    def _doubt(self, rows: _Rows) -> Floats:
+    def _doubt(self, rows: Rows) -> Floats:
         """(rows,) φ = 1 / (1 + (n / τ)^p)."""
         config, twice = self.config, rows.n_visits >= 2
         suspicion = config.suspicion * rows.noisy[twice].mean() if twice.any() else 0.0
@@ -259,7 +207,7 @@ class EarningExplorer:
         doubt: Floats = 1 / (1 + (rows.n_visits / tau) ** config.doubt_exponent)
         return doubt
 
-    def _price(self, rows: _Rows, info: ProblemInfo, clock: Clock) -> float:
+    def _price(self, rows: Rows, info: ProblemInfo, clock: Clock) -> float:
         """B: what trying an untried pair may cost now, in units of value."""
         unit = self._unit(rows, info, self._share_left(clock))
         return float(self._price_share(clock, info.discount[0]) * unit * info.horizon[0])
@@ -285,7 +233,7 @@ class EarningExplorer:
         """The share of the budget in which what is learned now can still be used."""
         return 1.0 if self.objective == "policy" else clock.share_left
 
-    def _unit(self, rows: _Rows, info: ProblemInfo, share_left: float) -> float:
+    def _unit(self, rows: Rows, info: ProblemInfo, share_left: float) -> float:
         """The unit of rewards: the largest that was seen, mixed with a usual one as long as there is time to find it.
 
         Rewards below zero count by their average: a cliff to avoid is no treasure to look for. Who knows the largest
@@ -296,6 +244,6 @@ class EarningExplorer:
         usual, paid = self.config.usual_reward, rows.reward != 0
         if not paid.any():
             return usual
-        average = float(np.average(np.abs(rows.reward[paid]), weights=rows.n_visits[paid]))
+        average = float(np.abs(rows.reward) @ rows.n_visits / rows.n_visits[paid].sum())
         seen = max(float(rows.reward.max()), average)
         return float(max(seen, usual**share_left * seen ** (1 - share_left)))

@@ -22,18 +22,20 @@ def undone(start: Ints, action: Ints, following: Ints, probability: Floats, trie
     surest = np.zeros((n_states, n_actions))
     if not len(start):
         return surest
-    to, back = start * n_states + following, following * n_states + start
-    keys, place = np.unique(to, return_inverse=True)
+    key = start * n_states + following  # the moves from one state to another
+    order = np.argsort(key, kind="stable")  # nearly in order already
+    distinct = np.flatnonzero(np.diff(key[order], prepend=-1))
+    move = order[distinct]  # one for each
+    keys, back = key[move], following[move] * n_states + start[move]
+    there = np.zeros((len(keys), n_actions))
+    there[np.repeat(np.arange(len(keys)), np.diff(distinct, append=len(key))), action[order]] = probability[order]
     position = np.minimum(np.searchsorted(keys, back), len(keys) - 1)
     returns = keys[position] == back
-    there, again = np.zeros((2, len(keys), n_actions))
-    there[place, action] = probability
-    again[position[returns], action[returns]] = probability[returns]
-    undoes = there.T @ again
-    entered = sums_by(following * n_actions + action, probability, n_states * n_actions).reshape(n_states, n_actions)
-    undoes /= entered.T @ tried + 1
-    order = np.argsort(following, kind="stable")
-    first = np.flatnonzero(np.diff(following[order], prepend=-1))
-    sure = probability[order, None] * undoes[action[order]]
-    surest[following[order][first]] = np.maximum.reduceat(sure, first)
+    place = following * n_actions + action
+    entered = sums_by(place, probability, n_states * n_actions).reshape(n_states, n_actions)
+    undoes = there[returns].T @ there[position[returns]] / (entered.T @ tried + 1)
+    most = np.zeros(n_states * n_actions)
+    np.maximum.at(most, place, probability)
+    for most_by, undone_by in zip(most.reshape(n_states, n_actions).T, undoes, strict=True):
+        np.maximum(surest, most_by[:, None] * undone_by, out=surest)
     return surest

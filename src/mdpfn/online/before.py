@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 PACKAGE = __name__.partition(".")[0]
+IMMUTABLE = {int, float, str, tuple, bool}
 
 
 class Before:
@@ -47,7 +48,8 @@ class Before:
         elif isinstance(one, list | dict):
             self._held[id(one)] = one, one.copy()
             for part in one.values() if isinstance(one, dict) else one:
-                self._note(part)
+                if type(part) not in IMMUTABLE:  # most are, and there may be one for every state
+                    self._note(part)
         elif type(one).__module__.startswith(PACKAGE) and hasattr(one, "__dict__") and not _is_frozen(one):
             self._held[id(one)] = one, dict(vars(one))
             for part in vars(one).values():

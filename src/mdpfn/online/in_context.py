@@ -61,7 +61,7 @@ class InContextLearner(Learner):
 
     def act(self, state: int) -> int:
         """An action of what it explores by, or, where there is nothing to explore for, exploits by."""
-        self._before_plan = None
+        self.keep_plan()
         if not self.has_plan:
             self._plan_acting()
         if self.acting_policy is None:
@@ -87,6 +87,10 @@ class InContextLearner(Learner):
         except BaseException:
             self.take_back_plan()
             raise
+
+    def keep_plan(self) -> None:
+        """What was planned so far is not to be taken back any more."""
+        self._before_plan = None
 
     def take_back_plan(self) -> None:
         """Put back what it acted by before the last call of `act`."""

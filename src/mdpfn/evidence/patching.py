@@ -1,0 +1,95 @@
+"""A table of pairs with some of its rows renewed: what a plan reads costs what has changed since the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints, offsets_of, ranges_of
+from mdpfn.evidence.table import PairTable
+
+NUMBERS_OF_PAIR = ("n_visits", "reward_sum", "reward_square_sum")
+NUMBERS_OF_TRANSITION = ("transition_count", "n_terminated")
+OF_PAIR = ("pair", "n_successors", *NUMBERS_OF_PAIR)
+OF_TRANSITION = ("successor", *NUMBERS_OF_TRANSITION)
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Visited pairs of one MDP, ascending, and where they led: the columns of a `PairTable` that are data."""
+
+    pair: Ints
+    n_visits: Floats
+    reward_sum: Floats
+    reward_square_sum: Floats
+    n_successors: Ints
+    successor: Ints
+    transition_count: Floats
+    n_terminated: Floats
+
+    @classmethod
+    def of(
+        cls,
+        pairs: list[int],
+        n_visits: dict[int, float],
+        reward_sum: dict[int, float],
+        reward_square_sum: dict[int, float],
+        successors: dict[int, dict[int, float]],
+        terminated: dict[int, dict[int, float]],
+    ) -> TableRows:
+        """Rows of these pairs, from dictionaries by pair, and by pair and successor."""
+        rows = [successors[p] for p in pairs]
+        n_successors = np.array([len(row) for row in rows], dtype=np.int64)
+        total, nothing = int(n_successors.sum()), dict[int, float]()
+
+        def column(values: Iterable[float], n: int = len(pairs)) -> Floats:
+            return np.fromiter(values, np.float64, n)
+
+        ended = ((terminated.get(p, nothing), row) for p, row in zip(pairs, rows, strict=True))
+        return cls(
+            pair=np.array(pairs, dtype=np.int64),
+            n_visits=column(n_visits[p] for p in pairs),
+            reward_sum=column(reward_sum[p] for p in pairs),
+            reward_square_sum=column(reward_square_sum[p] for p in pairs),
+            n_successors=n_successors,
+            successor=np.fromiter(chain.from_iterable(rows), np.int64, total),
+            transition_count=column(chain.from_iterable(row.values() for row in rows), total),
+            n_terminated=column((ends.get(s, 0.0) if ends else 0.0 for ends, row in ended for s in row), total),
+        )
+
+    def in_place_of(self, table: PairTable, changed: Ints) -> dict[str, Ints | Floats]:
+        """The columns of a table after its rows of the `changed` pairs, ascending, were replaced by these."""
+        old = table.pair
+        place = np.searchsorted(old, changed)
+        present = place < len(old)
+        present[present] = old[place[present]] == changed[present]
+        if present.all() and np.array_equal(self.pair, changed):
+            entries = ranges_of(offsets_of(table.n_successors)[place], table.n_successors[place])
+            if np.array_equal(table.successor[entries], self.successor):
+                return self._with_numbers_of(table, place, entries)
+        kept = np.ones(len(old), dtype=bool)
+        kept[place[present]] = False
+        before = np.flatnonzero(kept)
+        where = np.searchsorted(old[before], self.pair)
+        order = np.insert(before, where, len(old) + np.arange(len(self.pair)))
+        stays = np.flatnonzero(np.repeat(kept, table.n_successors))
+        start = offsets_of(table.n_successors[before])[where]
+        entries = len(table.successor) + np.arange(len(self.successor))
+        transition_order = np.insert(stays, np.repeat(start, self.n_successors), entries)
+        columns = {}
+        for names, new_order in ((OF_PAIR, order), (OF_TRANSITION, transition_order)):
+            for name in names:
+                columns[name] = np.concatenate([getattr(table, name), getattr(self, name)])[new_order]
+        return columns
+
+    def _with_numbers_of(self, table: PairTable, rows: Ints, entries: Ints) -> dict[str, Ints | Floats]:
+        """The same where nothing led to where it had never led: what says what leads where stays the same object."""
+        columns = {name: getattr(table, name) for name in (*OF_PAIR, *OF_TRANSITION)}
+        for names, place in ((NUMBERS_OF_PAIR, rows), (NUMBERS_OF_TRANSITION, entries)):
+            for name in names:
+                columns[name] = columns[name].copy()
+                columns[name][place] = getattr(self, name)
+        return columns

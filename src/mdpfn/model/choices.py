@@ -1,0 +1,230 @@
+"""The best of some choices in every state of a sparse model, from values that were right before it changed a little.
+
+    V(s) = max(floor(s), max over the choices c of s of  gain(c) + weight(c) Σ_s' P(s' | c) V(s'))
+
+Small models are solved exactly, to rounding: a few sweeps from the last values tell which choices are best, values of
+these choices solve a linear system, and as long as another choice is better then, both are repeated (Puterman and
+Shin 1978). From values that are nearly right one system is the rule. Large ones are swept to a tolerance, where after
+the first sweep only those states are visited again for which something has changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints, offsets_of, ranges_of
+
+DENSE_STATES = 150  # up to here a dense system is solved faster than a sparse one
+EXACT_STATES = 300  # beyond, the system of a noisy model becomes expensive
+SWEEPS_BETWEEN = 2  # before a system: values travel by one state in each
+MAX_IMPROVEMENTS = 100
+ROUNDING = 1e-10  # relative; a choice that is better by less is not better
+FORGOTTEN = 1e-18  # what is weighted by less does not count
+DOUBLINGS = 60  # of what is followed at once
+MAX_SWEEPS = 60  # of a large model: the next solution goes on where this one ends
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What may be chosen in each of n states, one state after the other, and what it leads to.
+
+    Entries of P lie one choice after the other; n in the place of a following state is everything outside.
+    """
+
+    first: Ints  # (n,) the first choice of each state; each has one
+    state: Ints  # (choices,) ascending
+    start: Ints  # (choices,) the first entry of each; each has one
+    following: Ints  # (entries,)
+    probability: Floats  # (entries,)
+    gain: Floats  # (choices,)
+    weight: Floats  # (choices,)
+    floor: Floats  # (n,) −∞ for none
+    outside: float | None  # what everything outside is worth; None: what states are worth on average
+
+    @property
+    def n_entries(self) -> Ints:
+        """(choices,) how many places each may lead to."""
+        return np.diff(self.start, append=len(self.following))
+
+    @property
+    def are_certain(self) -> bool:
+        """Whether every choice leads to one place only."""
+        return len(self.start) == len(self.following)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Values of the best choices."""
+
+    q: Floats  # (choices,)
+    value: Floats  # (n,)
+
+
+def solve(choices: Choices, start: Floats, tolerance: float) -> Solution:
+    """The solution, found from values (n,) to start from; exact where there are few states, else to a tolerance."""
+    if len(start) <= EXACT_STATES or choices.are_certain:
+        return _exact(choices, start)
+    return swept(choices, start, tolerance, MAX_SWEEPS)
+
+
+def _exact(choices: Choices, value: Floats) -> Solution:
+    """Values of the best choices, to rounding."""
+    for _ in range(MAX_IMPROVEMENTS):
+        q = _backup(choices, value)
+        best = _best(choices, q)
+        if (np.abs(best - value) <= ROUNDING * (1 + np.abs(value))).all():
+            break
+        for _ in range(SWEEPS_BETWEEN):
+            q = _backup(choices, best)
+            best = _best(choices, q)
+        value = _value_of(choices, _chosen(choices, q, best))
+    return Solution(q, best)
+
+
+def _backup(choices: Choices, value: Floats) -> Floats:
+    """(choices,) gain + weight Σ P V."""
+    future = choices.probability * np.append(value, _outside(choices, value)).take(choices.following)
+    if not choices.are_certain:
+        future = np.add.reduceat(future, choices.start)
+    q: Floats = choices.gain + choices.weight * future
+    return q
+
+
+def _outside(choices: Choices, value: Floats) -> float:
+    return float(value.sum()) / len(value) if choices.outside is None else choices.outside
+
+
+def _best(choices: Choices, q: Floats) -> Floats:
+    """(n,) what the best choice of each state is worth, or its floor."""
+    best: Floats = np.maximum(np.maximum.reduceat(q, choices.first), choices.floor)
+    return best
+
+
+def _chosen(choices: Choices, q: Floats, best: Floats) -> Ints:
+    """(n,) the first of the best choices of each state; −1 where its floor is better."""
+    chosen = np.full(len(best), -1)
+    found = np.flatnonzero(q == best.take(choices.state))[::-1]  # the first is written last
+    chosen[choices.state[found]] = found
+    return chosen
+
+
+def _value_of(choices: Choices, chosen: Ints) -> Floats:
+    """(n,) V = gain + weight P V of one choice in each state, or its floor: exact.
+
+    Where what lies outside is worth mean V, V = earned + leaves · mean V is solved for the mean first.
+    """
+    n, free = len(chosen), np.flatnonzero(chosen >= 0)
+    rows = chosen[free]
+    pays = np.stack([choices.floor, np.zeros(n)])
+    pays[0, free] = choices.gain[rows]
+    if choices.are_certain:
+        source, entry = free, rows
+        share = choices.weight[rows] * choices.probability[rows]
+    else:
+        lengths = choices.n_entries[rows]
+        entry = ranges_of(choices.start[rows], lengths)
+        source = np.repeat(free, lengths)
+        share = np.repeat(choices.weight[rows], lengths) * choices.probability[entry]
+    target = choices.following[entry]
+    if (gone := target == n).any():
+        pays[1] = np.bincount(source[gone], share[gone], minlength=n)
+        source, target, share = source[~gone], target[~gone], share[~gone]
+    solved = _followed if choices.are_certain else _dense if n <= DENSE_STATES else _sparse
+    if choices.outside is not None:
+        found: Floats = solved((source, target, share), pays[:1] + choices.outside * pays[1:])[0]
+        return found
+    earned, leaves = solved((source, target, share), pays)
+    value: Floats = earned + leaves * (earned.mean() / (1 - leaves.mean()))
+    return value
+
+
+def _followed(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
+    """(k, n) X = pays + M X, where every state has one move at most: followed for 1, 2, 4, 8 … steps at once."""
+    source, target, share = moves
+    n = pays.shape[1]
+    following, weight = np.arange(n), np.zeros(n)
+    following[source], weight[source] = target, share
+    found: Floats = pays.copy()
+    for _ in range(DOUBLINGS):
+        if weight.max(initial=0.0) < FORGOTTEN:
+            break
+        found += weight * found.take(following, axis=1)
+        weight *= weight.take(following)
+        following = following.take(following)
+    return found
+
+
+def _dense(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
+    """(k, n) X = pays + M X."""
+    left = np.eye(pays.shape[1])
+    source, target, share = moves
+    np.subtract.at(left, (source, target), share)
+    return np.asarray(np.linalg.solve(left, pays.T).T, dtype=np.float64)
+
+
+def _sparse(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
+    """(k, n) X = pays + M X."""
+    from scipy.sparse import csc_array  # late: the import of the second takes longer than a plan
+    from scipy.sparse.linalg import splu
+
+    source, target, share = moves
+    each = np.arange(pays.shape[1])
+    place = np.concatenate([each, source]), np.concatenate([each, target])
+    left = csc_array((np.concatenate([np.ones(len(each)), -share]), place), shape=(len(each), len(each)))
+    found: Floats = splu(left).solve(np.ascontiguousarray(pays.T)).T
+    return found
+
+
+def swept(choices: Choices, value: Floats, tolerance: float, max_sweeps: int = MAX_SWEEPS) -> Solution:
+    """Values after sweeps, until no backup would change one by more than `tolerance`.
+
+    A value that has changed by that much since it was last told makes the states before it be visited again.
+    """
+    n, q, before = len(value), np.zeros(len(choices.state)), _Before(choices)
+    value = np.append(value, _outside(choices, value))
+    told, due = value.copy(), np.arange(n)
+    for _ in range(max_sweeps):
+        _visit(choices, due, value, q)
+        value[n] = _outside(choices, value[:n])
+        news = np.flatnonzero(np.abs(value - told) > tolerance)
+        told[news] = value[news]
+        due = before.states(news)
+        if not len(due):
+            break
+    return Solution(q, value[:n])
+
+
+class _Before:
+    """From which states one may come to each state."""
+
+    def __init__(self, choices: Choices) -> None:
+        order = np.argsort(choices.following, kind="stable")
+        self.state = np.repeat(choices.state, choices.n_entries)[order]
+        self.n_states = len(choices.first)
+        self.n_entries = np.bincount(choices.following, minlength=self.n_states + 1)
+        self.start = offsets_of(self.n_entries)
+
+    def states(self, following: Ints) -> Ints:
+        """From which states one may come to one of these, ascending."""
+        mark = np.zeros(self.n_states, dtype=bool)
+        mark[self.state[ranges_of(self.start[following], self.n_entries[following])]] = True
+        return np.flatnonzero(mark)
+
+
+def _visit(choices: Choices, states: Ints, value: Floats, q: Floats) -> None:
+    """Renew the values and choices of these states, ascending."""
+    rows: slice | Ints
+    if 2 * len(states) > len(choices.first):  # to visit all is faster than to find those of some
+        states, rows, first = np.arange(len(choices.first)), slice(None), choices.first
+        future = np.add.reduceat(choices.probability * value.take(choices.following), choices.start)
+    else:
+        n_choices = np.diff(choices.first, append=len(choices.state))[states]
+        rows = ranges_of(choices.first[states], n_choices)
+        n_entries = choices.n_entries[rows]
+        entries = ranges_of(choices.start[rows], n_entries)
+        future = choices.probability[entries] * value[choices.following[entries]]
+        future, first = np.add.reduceat(future, offsets_of(n_entries)[:-1]), offsets_of(n_choices)[:-1]
+    q[rows] = choices.gain[rows] + choices.weight[rows] * future
+    value[states] = np.maximum(np.maximum.reduceat(q[rows], first), choices.floor[states])
