@@ -88,10 +88,6 @@ class InContextLearner(Learner):
             self.take_back_plan()
             raise
 
-    def keep_plan(self) -> None:
-        """What was planned so far is not to be taken back any more."""
-        self._before_plan = None
-
     def take_back_plan(self) -> None:
         """Put back what it acted by before the last call of `act`."""
         if self._before_plan is not None:

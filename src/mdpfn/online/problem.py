@@ -87,8 +87,6 @@ class Problem(Generic[L]):
         """The action to take after an observation, exploring; if anything is raised, nobody asked."""
         self._take_turn()
         try:
-            if isinstance(self.learner, InContextLearner):
-                self.learner.keep_plan()
             return self._act(self.state_id(observation, action_mask))
         except BaseException:
             if isinstance(self.learner, InContextLearner):
