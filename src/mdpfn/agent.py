@@ -515,6 +515,11 @@ class Agent:
         self.limits.check_sizes(statistics.n_states, statistics.n_actions)
         self.limits.warn_of_discount(options.discount)
         learner = self._learner(statistics, options, seed)
+        from mdpfn.evidence.factored.factors import Factors
+        import gymnasium as gym, os
+        if isinstance(encoding.observation_space, gym.spaces.MultiDiscrete) and not os.environ.get('NOFACTORS'):
+            from mdpfn.evidence.factored.completion import Completion
+            fac = Factors.of_product(encoding.observation_space.nvec.tolist()); learner.completion=Completion(lambda n: fac)
         problem = Problem(encoding, learner, options, self.limits, History(options.discount))
         self._face(problem)
         return problem

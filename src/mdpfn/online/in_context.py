@@ -10,6 +10,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.evidence import Novelty, PairTable, Statistics, Transition
+from mdpfn.evidence.factored.completion import Completion
 from mdpfn.evidence.pooling import pooled
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
@@ -47,11 +48,12 @@ class InContextLearner(Learner):
         replan_every: int | None = None,
         objective: Objective = "return",
         explore: bool = True,
+        completion: Completion | None = None,
     ) -> None:
         super().__init__(evidence, info, rng)
         self.planner, self.acting_temperature, self.replan_every = planner, acting_temperature, replan_every
         self.explorer = EarningExplorer(objective) if exploration == "directed" else None
-        self.explore = explore
+        self.explore, self.completion = explore, completion
         self.clock = Clock()
         self.has_plan = False  # whether it knows what to act by until it plans again: …
         self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
@@ -109,12 +111,19 @@ class InContextLearner(Learner):
         """Learn from one transition; the end of an episode ends its policy, as news does where it explores by it."""
         novelty = super().observe(transition)
         ends_episode, trigger = transition.ends_episode, novelty.replan_trigger
+        foreseen = novelty.n_visits == 1 and not novelty.new_scale and self._foresaw(transition)
+        trigger = trigger and not foreseen
         self.clock.advance(int(transition.action), ends_episode=ends_episode, replan_trigger=trigger)
         if ends_episode or self._plans_again():
             self.has_plan = False
-        elif novelty.n_visits == 1 and self.has_plan and self.acting_policy is None and self.explorer is not None:
+        elif novelty.n_visits == 1 and not foreseen and self.has_plan and self.acting_policy is None and self.explorer is not None:
             self.explorer.tried(transition.state, int(transition.action))
         return novelty
+
+    def _foresaw(self, transition: Transition) -> bool:
+        """Whether factors told that this would come."""
+        pair = transition.state * self.evidence.n_actions + int(transition.action)
+        return self.completion is not None and self.completion.foresaw(pair, transition)
 
     def before(self, transition: Transition) -> Any:
         """What `take_back` needs to forget a transition that is about to be observed."""
@@ -154,7 +163,10 @@ class InContextLearner(Learner):
         The paper's way takes every pair at its word; the other pools what noisy pairs have in common.
         """
         observed = self.evidence.table()
-        seen = observed if self.explorer is None else pooled(observed)
+        if self.explorer is None:
+            seen = observed
+        else:
+            seen = pooled(observed if self.completion is None else self.completion(observed))
         return replace(seen, reward_scale=np.array([self.reward_scale]))
 
     def planner_output(self) -> PlannerOutput:

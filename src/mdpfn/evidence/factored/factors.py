@@ -1,0 +1,65 @@
+"""The factors of states: what every state is made of, as a row of small whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Ints
+
+LARGEST_KEY = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """(S, d) the value of every factor in every state, from 0 on; no two states are alike.
+
+    −1 in a row says that nothing is known of its state. Values that lie next to each other may be neighbours: whether
+    an action adds to a factor or sets it is for the data to say.
+    """
+
+    codes: Ints
+    sizes: Ints  # (d,) how many values each factor has
+
+    @classmethod
+    def of_product(cls, sizes: Sequence[int]) -> Factors:
+        """All combinations, the last factor varying fastest: as `ProductCodec` numbers them."""
+        codes = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), tuple(sizes)), axis=1)
+        return cls(codes.astype(np.int64), np.array(sizes, dtype=np.int64))
+
+    @property
+    def known(self) -> Bools:
+        """(S,) states whose factors are known."""
+        mask: Bools = (self.codes >= 0).all(axis=1)
+        return mask
+
+    def keys(self, codes: Ints, subset: Sequence[int]) -> Ints:
+        """(n,) one number for the values of some factors in each row of codes."""
+        key = np.zeros(len(codes), dtype=np.int64)
+        for j in subset:
+            key = key * self.sizes[j] + codes[:, j]
+        return key
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """Keys of all known states in rising order, and whose they are."""
+        states = np.flatnonzero(self.known)
+        key = self.keys(self.codes[states], range(len(self.sizes)))
+        order = np.argsort(key)
+        return key[order], states[order]
+
+    def states_of(self, codes: Ints) -> Ints:
+        """(n,) the states with these values of all factors; −1 where there is none."""
+        keys, states = self._places
+        inside = ((codes >= 0) & (codes < self.sizes)).all(axis=1)
+        key = self.keys(np.where(inside[:, None], codes, 0), range(len(self.sizes)))
+        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        return np.where(inside & (keys[place] == key), states[place], -1)
+
+    @property
+    def countable(self) -> bool:
+        """Whether a combination of all factors has a number of its own."""
+        return bool(np.prod(self.sizes.astype(np.float64)) < LARGEST_KEY)

@@ -1,0 +1,182 @@
+"""Rules: what an outcome of one action depends on, as far as the pairs that were tried tell.
+
+An *outcome* is what becomes of one factor, the end of the episode, or the reward. A *hypothesis* says that it is told
+by a subset of the factors, and, of a factor, whether it is set or something is added to it. Pairs that agree on the
+subset share a *context*. A hypothesis is consistent if all pairs of every context had the same outcome. Of the
+consistent ones the smallest are kept, all of them: where they do not agree, or one of them has never seen the context,
+the rule says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.evidence.factored.config import FactoredConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """Some factors, and what was seen in every context of theirs."""
+
+    subset: tuple[int, ...]
+    kind: int  # of outcomes, by their place
+    keys: Ints  # (contexts,) rising
+    category: Ints  # (contexts,) the outcome
+    trust: Floats  # (categories,) how often such an outcome came true where it was foretold
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """The smallest hypotheses that are consistent with everything seen of one outcome of one action."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    partial: bool = False  # whether it tells only in some contexts, as no hypothesis is consistent in all
+
+    def foretell(self, codes: Ints, sizes: Ints, values: Sequence[Ints], shift: Ints | int) -> tuple[Bools, Ints, Floats]:
+        """(n,) whether all hypotheses agree on what comes, what that is, and how far to trust it.
+
+        `values` are what categories stand for, by kind; to those of the first kind `shift` is added.
+        """
+        told, trust = np.ones(len(codes), dtype=bool), np.zeros(len(codes))
+        agreed = np.zeros(len(codes), dtype=np.int64)
+        for number, one in enumerate(self.hypotheses):
+            if not len(one.keys):
+                return np.zeros(len(codes), dtype=bool), agreed, trust
+            key = keys_of(codes, sizes, one.subset)
+            place = np.minimum(np.searchsorted(one.keys, key), len(one.keys) - 1)
+            value = values[one.kind][one.category[place]] + (shift if one.kind == 0 else 0)
+            told &= (one.keys[place] == key) & ((value == agreed) if number else True)
+            agreed = value
+            trust = np.maximum(trust, one.trust[one.category[place]])
+        return told, agreed, trust
+
+
+def keys_of(codes: Ints, sizes: Ints, subset: Sequence[int]) -> Ints:
+    """(n,) one number for the values of some factors in every row."""
+    key = np.zeros(len(codes), dtype=np.int64)
+    for j in subset:
+        key = key * sizes[j] + codes[:, j]
+    return key
+
+
+@dataclass
+class Contexts:
+    """The contexts of the pairs of one action, by subset; made when they are asked for."""
+
+    codes: Ints  # (rows, d)
+    sizes: Ints
+    _found: dict[tuple[int, ...], tuple[Ints, Ints, Ints]] = field(default_factory=dict)
+
+    def of(self, subset: tuple[int, ...]) -> tuple[Ints, Ints, Ints]:
+        """Distinct keys in rising order, (rows,) the place of each row among them, and how many rows each has."""
+        if subset not in self._found:
+            keys = keys_of(self.codes, self.sizes, subset)
+            self._found[subset] = np.unique(keys, return_inverse=True, return_counts=True)
+        return self._found[subset]
+
+    def subsets(self, size: int, config: FactoredConfig) -> list[tuple[int, ...]]:
+        """The subsets of a size that are looked at; never all factors, which is the table."""
+        d = len(self.sizes)
+        some = [] if size >= d else list(combinations(range(d), size))
+        return some if size < 2 or len(some) <= config.most_subsets else []
+
+
+def find_rule(outcomes: Sequence[Ints], contexts: Contexts, config: FactoredConfig) -> Rule | None:
+    """The rule of one outcome, whose categories (rows,) are given by kind; None where no small subset tells it."""
+    n_rows = len(contexts.codes)
+    surprising = np.zeros(n_rows, dtype=bool)
+    for size in range(config.largest_subset + 1):
+        consistent: list[tuple[tuple[int, ...], int, Ints, Ints, Bools]] = []
+        some = contexts.subsets(size, config)
+        for subset in some:
+            keys, group, n_here = contexts.of(subset)
+            if size and len(keys) == n_rows:
+                continue  # nothing was seen twice
+            for kind, category in enumerate(outcomes):
+                last = np.zeros(len(keys), dtype=np.int64)
+                last[group] = category
+                differs = np.flatnonzero(category != last[group])
+                if not len(differs):
+                    consistent.append((subset, kind, keys, last, n_here[group] > 1))
+                else:
+                    _note_surprise(surprising, category, group, differs)
+        if consistent:
+            n_tested = len(some) if size else 0
+            return Rule(tuple(_hypothesis(*one, outcomes[one[1]], surprising, n_tested, config) for one in consistent))
+    return partial_rule(outcomes, contexts, config)
+
+
+def partial_rule(outcomes: Sequence[Ints], contexts: Contexts, config: FactoredConfig) -> Rule | None:
+    """What is told in part: by the subset that tells most, in the contexts in which all pairs agree."""
+    best, found = 0.0, None
+    size = min(config.largest_subset, len(contexts.sizes) - 1)
+    while size > 0 and not contexts.subsets(size, config):
+        size -= 1
+    for subset in contexts.subsets(size, config) if size else []:
+        keys, group, n_here = contexts.of(subset)
+        for kind, category in enumerate(outcomes):
+            n = int(category.max()) + 1
+            count = np.bincount(group * n + category, minlength=len(keys) * n).reshape(-1, n)
+            n_kinds = (count > 0).sum(axis=1)
+            alone = count[group, category] == 1
+            hit = (n_kinds[group] == 1) & ~alone  # all others of the context did the same
+            miss = (n_kinds[group] == 2) & alone  # all others did something else
+            usual = np.where(count == count.max(axis=1, keepdims=True), count, 0).argmax(axis=1)
+            # the others of a pair that stands alone agree on the one category that is not its own
+            foretold = np.where(count[group, usual[group]] > 1, usual[group], category)
+            hits = np.bincount(category[hit], minlength=n)
+            misses = np.bincount(foretold[miss], minlength=n)
+            score = float(hits.sum() - 10 * misses.sum())
+            if score > best:
+                best = score
+                outcome = np.where(n_kinds == 1, count.argmax(axis=1), -1)
+                pure = outcome >= 0
+                trust = _trust(hits, misses, category, len(contexts.subsets(size, config)), config)
+                found = Hypothesis(subset, kind, keys[pure], outcome[pure], trust)
+    return None if found is None else Rule((found,), partial=True)
+
+
+def _hypothesis(
+    subset: tuple[int, ...],
+    kind: int,
+    keys: Ints,
+    last: Ints,
+    told: Bools,
+    category: Ints,
+    surprising: Bools,
+    n_tested: int,
+    config: FactoredConfig,
+) -> Hypothesis:
+    n = int(category.max()) + 1
+    n_told = np.bincount(category[told], minlength=n)
+    n_surprises = np.minimum(np.bincount(category[surprising], minlength=n), n_told)
+    return Hypothesis(subset, kind, keys, last, _trust(n_told - n_surprises, n_surprises, category, n_tested, config))
+
+
+def _trust(hits: Ints, misses: Ints, category: Ints, n_tested: int, config: FactoredConfig) -> Floats:
+    """(categories,) by Laplace's rule how often such an outcome comes true where it is foretold.
+
+    0 for an outcome that may have been foretold by chance alone: one of many subsets always fits a little.
+    """
+    trust: Floats = (hits + 1) / (hits + misses + 2)
+    if n_tested:
+        share = np.bincount(category, minlength=len(hits)) / len(category)
+        by_chance = hits * np.log(np.maximum(share, 1e-12)) + np.log(n_tested)
+        trust = np.where((share >= config.least_trust) | (by_chance < -config.evidence), trust, 0.0)
+    return trust
+
+
+def _note_surprise(surprising: Bools, category: Ints, group: Ints, differs: Ints) -> None:
+    """Mark the pairs without any one of which a hypothesis would have been consistent: they were not foreseen."""
+    mixed = group[differs[0]]
+    if (group[differs] != mixed).any():
+        return
+    here = np.flatnonzero(group == mixed)
+    kinds, which, n = np.unique(category[here], return_inverse=True, return_counts=True)
+    if len(kinds) == 2:
+        surprising[here[(n == 1)[which]]] = True
