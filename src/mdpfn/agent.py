@@ -17,6 +17,7 @@ from mdpfn.checks import a_path, check_choice, whole_number
 from mdpfn.data.options import LogFields, LogOptions
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import Statistics
+from mdpfn.evidence.factored.completion import Completion
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.explanation import Explanation
 from mdpfn.export import policy_to_json
@@ -36,6 +37,7 @@ from mdpfn.report import write_report
 from mdpfn.result import Result, write_json
 from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.spaces.features import StateFactors
 from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
 from mdpfn.vector_result import VectorResult
@@ -113,9 +115,12 @@ class Agent:
         - `replan_every`: plan also after that many steps, not only when an episode starts or something was new;
         - `risk`: choose by this quantile of Q* among actions that are hardly told apart;
         - `objective`: "return" if what is earned while learning counts, "policy" if only the final policy does;
-        - `explore`: False to exploit what is known, and nothing else.
+        - `explore`: False to exploit what is known, and nothing else;
+        - `features`: what every discrete state is made of, a tuple or vector each: a function of the state, or a table.
+          The parts of MultiDiscrete, MultiBinary, Tuple and Dict spaces are factors by themselves.
         """
         vectors = is_vector_space(observation_space)
+        features = _features_of(options, vectors=vectors)
         checked = self._options(options, vectors=vectors)
         if budget is not None:
             whole_number("budget", budget, low=1)
@@ -128,7 +133,8 @@ class Agent:
         if encoding.actions.n == 0:
             limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
             raise MdpfnError("the action space", action_space, limit, "give a smaller space")
-        problem = self._enter(encoding, Statistics(max(encoding.states.n, 1), encoding.actions.n), checked, seed)
+        nothing = Statistics(max(encoding.states.n, 1), encoding.actions.n)
+        problem = self._enter(encoding, nothing, checked, seed, features)
         problem.learner.clock.budget = budget
         return self
 
@@ -223,7 +229,7 @@ class Agent:
     def _check_resumed(self, env: Any, spaces: tuple[Any, Any], given: Mapping[str, Any]) -> None:
         """Refuse to go on in another environment, or with other options."""
         problem = self.problem
-        given = {name: value for name, value in given.items() if value is not None}
+        given = {name: value for name, value in given.items() if value is not None and name != "features"}
         if self._options({**asdict(problem.options), **given}) != problem.options:
             limit = f"the agent began with {problem.options}"
             raise MdpfnError("the options", given, limit, "leave them out when resuming, or start afresh")
@@ -279,7 +285,9 @@ class Agent:
         started = time.perf_counter()
         log, given = LogOptions.of(options)
         logged = read_log(transitions, (observation_space, action_space), self.limits, log)
-        return self._fitted(logged, self._options(given, vectors=isinstance(logged, VectorReader)), seed, started)
+        vectors = isinstance(logged, VectorReader)
+        features = _features_of(given, vectors=vectors)
+        return self._fitted(logged, self._options(given, vectors=vectors), seed, started, features)
 
     def partial_fit(
         self,
@@ -312,15 +320,23 @@ class Agent:
             before = asdict(self.problem.options)
         if isinstance(more, VectorReader):
             raise MdpfnError("the states", "vectors", "these are not learned piece by piece", "fit all rows at once")
+        features = _features_of(given)
+        if features is None and self._problem is not None:
+            features = self._tabular.features
         checked = self._options(before | {name: value for name, value in given.items() if value is not None})
-        return self._fitted(more if self._problem is None else merged(self._logged, more), checked, seed, started)
+        whole = more if self._problem is None else merged(self._logged, more)
+        return self._fitted(whole, checked, seed, started, features)
 
-    def _fitted(self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float) -> Agent:
+    def _fitted(
+        self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
+    ) -> Agent:
         """Face the problem of a log; if anything goes wrong, the agent is what it was."""
         with self._nothing_forgotten(but_learned=False):
-            return self._faced(logged, options, seed, started)
+            return self._faced(logged, options, seed, started, features)
 
-    def _faced(self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float) -> Agent:
+    def _faced(
+        self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
+    ) -> Agent:
         from mdpfn.data.vectors import VectorReader
 
         if isinstance(logged, VectorReader):
@@ -330,7 +346,7 @@ class Agent:
             self._face(fitted)
             return self
         options.check_rewards(logged.statistics.reward_min, logged.statistics.reward_max)
-        problem = self._enter(logged.encoding, logged.statistics, options, seed)
+        problem = self._enter(logged.encoding, logged.statistics, options, seed, features)
         problem.history.start_states, problem.starts_known = logged.starts or Counter(), logged.starts is not None
         problem.columns, problem.notes = logged.columns, logged.notes
         problem.history.seconds = time.perf_counter() - started
@@ -505,21 +521,19 @@ class Agent:
             if saved is not None and saved.holds_vectors:
                 agent._face(saved.vector_problem(agent.limits))
             elif saved is not None:
-                saved.restore(agent._enter(saved.encoding(agent.limits), saved.statistics, saved.options, seed=None))
+                known = saved.encoding(agent.limits), saved.statistics, saved.options
+                saved.restore(agent._enter(*known, seed=None, features=saved.features))
         return agent
 
     def _enter(
-        self, encoding: SpaceEncoding, statistics: Statistics, options: Options, seed: int | None
+        self, encoding: SpaceEncoding, statistics: Statistics, options: Options, seed: int | None, features: Any = None
     ) -> Problem[InContextLearner]:
         """Face a problem of which something may be known already."""
         self.limits.check_sizes(statistics.n_states, statistics.n_actions)
         self.limits.warn_of_discount(options.discount)
         learner = self._learner(statistics, options, seed)
-        from mdpfn.evidence.factored.factors import Factors
-        import gymnasium as gym, os
-        if isinstance(encoding.observation_space, gym.spaces.MultiDiscrete) and not os.environ.get('NOFACTORS'):
-            from mdpfn.evidence.factored.completion import Completion
-            fac = Factors.of_product(encoding.observation_space.nvec.tolist()); learner.completion=Completion(lambda n: fac)
+        factors = StateFactors.of(encoding.states, features)
+        learner.completion = None if factors is None else Completion(factors)
         problem = Problem(encoding, learner, options, self.limits, History(options.discount))
         self._face(problem)
         return problem
@@ -559,3 +573,12 @@ class Agent:
             limit = "it knows no problem yet"
             raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
         return self._problem
+
+
+def _features_of(options: Any, *, vectors: bool = False) -> Any:
+    """The features among options, of which they are taken out."""
+    features = options.pop("features", None)
+    if features is not None and vectors:
+        limit = "they are for states that can be counted, and these are vectors"
+        raise MdpfnError("features", shown(features), limit, "leave them out")
+    return features

@@ -12,7 +12,7 @@ from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.online.vector_store import learner_to_arrays
-from mdpfn.saved import EXPLORER, POLICY, STATISTICS, VECTORS, Arrays, SavedProblem, named
+from mdpfn.saved import EXPLORER, FORESEEN, POLICY, STATISTICS, VECTORS, Arrays, SavedProblem, named
 from mdpfn.spaces.codec import Codec, LabelCodec
 from mdpfn.spaces.json import labels_to_json, space_to_json
 from mdpfn.storage import read_bundle, write_bundle
@@ -48,6 +48,7 @@ def write_agent(
         arrays |= {STATISTICS + name: array for name, array in observed.items()}
         if problem.learner.explorer is not None:
             arrays |= {EXPLORER + name: array for name, array in vars(problem.learner.explorer.carried).items()}
+        arrays |= {FORESEEN + name: array for name, array in vars(problem.learner.foreseen).items()}
         if problem.learner.acting_policy is not None:
             arrays[POLICY] = problem.learner.acting_policy
         description["context"] = _problem_to_json(problem)
@@ -90,6 +91,7 @@ def _problem_to_json(problem: Problem[InContextLearner] | VectorProblem) -> dict
         "states": _appeared(encoding.states),
         "actions": _appeared(encoding.actions),
         "options": asdict(problem.options),
+        "features": _features_to_json(learner),
         "rng": learner.rng.bit_generator.state,
         "clock": asdict(learner.clock),
         "has_plan": isinstance(learner, InContextLearner) and learner.has_plan,
@@ -110,3 +112,10 @@ def _problem_to_json(problem: Problem[InContextLearner] | VectorProblem) -> dict
 def _appeared(codec: Codec) -> list[Any]:
     """The labels of a codec that grows; others need only their space."""
     return labels_to_json(codec.labels) if isinstance(codec, LabelCodec) and codec.growing else []
+
+
+def _features_to_json(learner: Any) -> list[Any] | None:
+    """What the user said states are made of, state by state: a function cannot be saved, but what it gave can."""
+    completion = learner.completion if isinstance(learner, InContextLearner) else None
+    rows = None if completion is None else completion.factors.table()
+    return None if rows is None else [None if row is None else labels_to_json(row) for row in rows]

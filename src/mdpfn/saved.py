@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mdpfn.checks import check_types, is_of_type
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics
+from mdpfn.evidence.factored.completion import Foreseen
 from mdpfn.evidence.store import statistics_from_arrays
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import Carried
@@ -28,7 +29,7 @@ from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.json import labels_from_json, space_from_json
 from mdpfn.weights.limits import Limits
 
-STATISTICS, EXPLORER, POLICY, VECTORS = "statistics.", "explorer.", "acting_policy", "vectors."
+STATISTICS, EXPLORER, FORESEEN, POLICY, VECTORS = "statistics.", "explorer.", "foreseen.", "acting_policy", "vectors."
 LONGEST = 2**53  # steps, episodes: beyond, floats cannot count
 
 Arrays = dict[str, NDArray[Any]]
@@ -72,6 +73,12 @@ class SavedProblem:
         given = self.saved["options"]
         return Options(**{**given, "reward_range": given["reward_range"] and tuple(given["reward_range"])})
 
+    @property
+    def features(self) -> list[Any] | None:
+        """What states are made of, state by state, if the user said so."""
+        rows = self.saved.get("features")
+        return rows and [None if row is None else tuple(labels_from_json(row)) for row in rows]
+
     def encoding(self, limits: Limits) -> SpaceEncoding:
         """What states and actions are called."""
         return SpaceEncoding.of(
@@ -110,6 +117,7 @@ class SavedProblem:
         knows = carried.keys() == {field.name for field in fields(Carried)}  # otherwise another version wrote it
         if learner.explorer is not None and knows:
             learner.explorer.carried = _carried(carried, *sizes)
+        learner.foreseen = _foreseen(named(FORESEEN, self.arrays), *sizes)
         learner.has_plan = bool(self.saved.get("has_plan", POLICY in self.arrays))
         if POLICY in self.arrays:
             learner.acting_policy = _policy(self.arrays[POLICY], *sizes)
@@ -211,6 +219,23 @@ def _carried(arrays: Arrays, n_states: int, n_actions: int) -> Carried:
     if ((carried.known < 0) | (carried.known > n_states)).any():
         raise ValueError("states are in range")
     return carried
+
+
+def _foreseen(arrays: Arrays, n_states: int, n_actions: int) -> Foreseen:
+    """What was foreseen when the explorer planned; nothing, in files of versions that foresaw nothing."""
+    if not arrays:
+        return Foreseen()
+    foreseen = Foreseen(**{name: array.copy() for name, array in arrays.items()})
+    kinds = (("pair", np.int64), ("successor", np.int64), ("reward", np.float64), ("ended", np.bool_))
+    if any(getattr(foreseen, name).dtype != kind for name, kind in kinds):
+        raise TypeError("pairs lead to states")
+    if len({getattr(foreseen, name).shape for name, _ in kinds}) != 1 or foreseen.pair.ndim != 1:
+        raise ValueError("every pair leads to a state")
+    pair, successor = foreseen.pair, foreseen.successor
+    in_range = ((pair >= 0) & (pair < n_states * n_actions) & (successor >= 0) & (successor < n_states)).all()
+    if not in_range or (np.diff(pair) <= 0).any() or not np.isfinite(foreseen.reward).all():
+        raise ValueError("pairs rise, and states are in range")
+    return foreseen
 
 
 def _policy(policy: NDArray[Any], n_states: int, n_actions: int) -> NDArray[np.float64]:

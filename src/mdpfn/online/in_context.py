@@ -10,7 +10,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.evidence import Novelty, PairTable, Statistics, Transition
-from mdpfn.evidence.factored.completion import Completion
+from mdpfn.evidence.factored.completion import Completion, Foreseen
 from mdpfn.evidence.pooling import pooled
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
@@ -22,6 +22,7 @@ from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, soft
 from mdpfn.planners.problem_info import ProblemInfo
 
 Planner: TypeAlias = Callable[[PairTable, ProblemInfo], PlannerOutput]
+PREDICTED_VISITS = 16.0  # that a planner takes a prediction for: it only reads those that are nearly certain
 Exploration: TypeAlias = Literal["softmax", "directed"]
 
 
@@ -55,6 +56,7 @@ class InContextLearner(Learner):
         self.explorer = EarningExplorer(objective) if exploration == "directed" else None
         self.explore, self.completion = explore, completion
         self.clock = Clock()
+        self.foreseen = Foreseen()  # by the table that its explorer planned on
         self.has_plan = False  # whether it knows what to act by until it plans again: …
         self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
         self._sampler: ActionSampler | None = None  # of the acting policy
@@ -82,6 +84,7 @@ class InContextLearner(Learner):
                 self.acting_policy = self.plan()
             elif self.explorer is not None:
                 self.explorer.plan(*self._centred(), self.clock)
+                self.foreseen = Foreseen() if self.completion is None else self.completion.foreseen
             else:
                 self.acting_policy = softmax(self.planner_output().policy_logits / self.acting_temperature)
             self.has_plan = True
@@ -111,19 +114,21 @@ class InContextLearner(Learner):
         """Learn from one transition; the end of an episode ends its policy, as news does where it explores by it."""
         novelty = super().observe(transition)
         ends_episode, trigger = transition.ends_episode, novelty.replan_trigger
-        foreseen = novelty.n_visits == 1 and not novelty.new_scale and self._foresaw(transition)
-        trigger = trigger and not foreseen
+        pair = transition.state * self.evidence.n_actions + int(transition.action)
+        foreseen = novelty.n_visits == 1 and not novelty.new_scale and (pair, transition) in self.foreseen
+        trigger = trigger and not foreseen  # what was foretold is no news
         self.clock.advance(int(transition.action), ends_episode=ends_episode, replan_trigger=trigger)
         if ends_episode or self._plans_again():
             self.has_plan = False
-        elif novelty.n_visits == 1 and not foreseen and self.has_plan and self.acting_policy is None and self.explorer is not None:
+        elif (
+            novelty.n_visits == 1
+            and not foreseen
+            and self.has_plan
+            and self.acting_policy is None
+            and self.explorer is not None
+        ):
             self.explorer.tried(transition.state, int(transition.action))
         return novelty
-
-    def _foresaw(self, transition: Transition) -> bool:
-        """Whether factors told that this would come."""
-        pair = transition.state * self.evidence.n_actions + int(transition.action)
-        return self.completion is not None and self.completion.foresaw(pair, transition)
 
     def before(self, transition: Transition) -> Any:
         """What `take_back` needs to forget a transition that is about to be observed."""
@@ -157,16 +162,17 @@ class InContextLearner(Learner):
         output = self.planner_output()
         return one_hot(greedy_actions(output.policy_logits, output.unknown), self.evidence.n_actions)
 
-    def table(self) -> PairTable:
+    def table(self, least_visits: float = 0.0) -> PairTable:
         """What explorer and planner read: everything observed, on the scale of the rewards.
 
-        The paper's way takes every pair at its word; the other pools what noisy pairs have in common.
+        The paper's way takes every pair at its word; the other pools what noisy pairs have in common, and adds untried
+        pairs that factors foretell, each with at least so many visits.
         """
         observed = self.evidence.table()
         if self.explorer is None:
             seen = observed
         else:
-            seen = pooled(observed if self.completion is None else self.completion(observed))
+            seen = pooled(observed if self.completion is None else self.completion(observed, least_visits))
         return replace(seen, reward_scale=np.array([self.reward_scale]))
 
     def planner_output(self) -> PlannerOutput:
@@ -178,7 +184,7 @@ class InContextLearner(Learner):
 
     def ask(self, planner: Planner) -> PlannerOutput:
         """What any planner makes of everything observed so far, in the units of the rewards."""
-        output = planner(*self._centred())
+        output = planner(*self._centred(least_visits=PREDICTED_VISITS))
         if output.q_quantiles is not None and self.offset:
             output.q_quantiles[...] += self.offset * self.info.horizon[0]
         return output
@@ -196,7 +202,7 @@ class InContextLearner(Learner):
         seen = self.evidence.reward_min, self.evidence.reward_max
         return seen if self.evidence.n_transitions else (0.0, 0.0)
 
-    def _centred(self) -> tuple[PairTable, ProblemInfo]:
+    def _centred(self, least_visits: float = 0.0) -> tuple[PairTable, ProblemInfo]:
         """What planners read."""
         low, high = self._reward_range
-        return less(self.table(), self.info, self.offset, high - low)
+        return less(self.table(least_visits), self.info, self.offset, high - low)

@@ -13,6 +13,7 @@ from mdpfn.checks import check_choice
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.exploration.earning import Objective
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, ProblemInfo, RewardRange
+from mdpfn.spaces.features import Features
 
 
 class OptionFields(TypedDict, total=False):
@@ -24,6 +25,7 @@ class OptionFields(TypedDict, total=False):
     risk: float | None
     objective: Objective | None
     explore: bool | None
+    features: Features | None
 
 
 @dataclass(frozen=True)

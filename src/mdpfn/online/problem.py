@@ -50,6 +50,12 @@ class Problem(Generic[L]):
     runner: int = 0  # the thread that lives through episodes of an environment
     _namings: list[Callable[[], None]] = field(default_factory=list)  # how to take back what a call gave ids to
 
+    @property
+    def features(self) -> Any:
+        """What the user said states are made of, if anything."""
+        completion = self.learner.completion if isinstance(self.learner, InContextLearner) else None
+        return None if completion is None else completion.factors.features
+
     def state_id(self, observation: Any, action_mask: Any = None) -> State:
         """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
         if action_mask is None:

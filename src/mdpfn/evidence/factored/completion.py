@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
 from mdpfn.evidence.factored.config import FactoredConfig
-from mdpfn.evidence.factored.effects import ROUNDING, Effects, Predictions, Tried
+from mdpfn.evidence.factored.effects import Effects, Predictions, Tried
 from mdpfn.evidence.factored.factors import Factors
 from mdpfn.evidence.protocol import Transition
 from mdpfn.evidence.table import PairTable
+
+ROUNDING = 1e-9  # relative variance of rewards below which it is rounding
+SAME = 1e-6  # relative difference of rewards that are the same
+MANY_VISITS = 8.0  # to one pair, as far as they tell of others
+
+
+@dataclass(frozen=True, eq=False)
+class Foreseen:
+    """What is surely to come of untried pairs, by a table."""
+
+    pair: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # rising
+    successor: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    reward: Floats = field(default_factory=lambda: np.zeros(0))
+    ended: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __contains__(self, come: tuple[int, Transition]) -> bool:
+        """Whether a transition is what was foreseen of its pair."""
+        pair, transition = come
+        at = int(np.searchsorted(self.pair, pair))
+        if at == len(self.pair) or self.pair[at] != pair or self.successor[at] != transition.next_state:
+            return False
+        reward = float(self.reward[at])
+        close = abs(reward - transition.reward) <= SAME * max(abs(reward), abs(transition.reward))
+        return close and bool(self.ended[at]) == bool(transition.terminated)
+
+
+class FactorsOfStates(Protocol):
+    """Whatever knows the factors of states, of which there may be more and more."""
+
+    features: Any  # what the user said of them, if anything
+
+    def __call__(self, n_states: int) -> Factors:
+        """The factors of the first states."""
+
+    def table(self) -> list[list[Any] | None] | None:
+        """What the user said, state by state."""
 
 
 class Completion:
     """Completes tables of states whose `factors` are known; what it remembers only saves time."""
 
-    def __init__(self, factors: Callable[[int], Factors], config: FactoredConfig = FactoredConfig()) -> None:  # noqa: B008
+    def __init__(self, factors: FactorsOfStates, config: FactoredConfig = FactoredConfig()) -> None:  # noqa: B008
         self.factors, self.config = factors, config
-        self._known: dict[int, tuple[tuple[bytes, ...], Effects | None]] = {}  # by action: what of, and its effects
-        self._predicted: dict[int, tuple[int, float, bool]] = {}  # by pair, of the last table: what is surely to come
+        self._known: dict[
+            int, tuple[tuple[bytes, ...], Predictions | None]
+        ] = {}  # by action: from what, for all states
+        self.foreseen = Foreseen()  # of the last table
 
-    def __call__(self, table: PairTable) -> PairTable:
-        """The table with predictions beside what was observed."""
+    def __call__(self, table: PairTable, least_visits: float = 0.0) -> PairTable:
+        """The table with predictions beside what was observed, each of which counts at least so many visits."""
         factors = self.factors(int(table.n_states[0]))
-        self._predicted = {}
+        self.foreseen = Foreseen()
         if not 2 <= len(factors.sizes) <= self.config.most_factors or not factors.countable or not len(table.pair):
             return table
         candidates = self._untried(table, factors)
         found: list[tuple[int, Predictions]] = []
         for action in range(int(table.n_actions[0])):
-            effects = self._effects(table, factors, action)
-            if effects is not None:
-                found.append((action, effects.predict(np.flatnonzero(candidates[:, action]))))
-        return self._joined(table, found) if found else table
-
-    def foresaw(self, pair: int, transition: Transition) -> bool:
-        """Whether a transition is what the last table surely predicted of its pair."""
-        successor, reward, ended = self._predicted.get(pair, (-1, 0.0, False))
-        close = abs(reward - transition.reward) <= 1e-6 * max(abs(reward), abs(transition.reward))
-        return successor == transition.next_state and close and ended == transition.terminated
+            predicted = self._predictions(table, factors, action)
+            if predicted is not None:
+                found.append((action, predicted.of_pairs(candidates[predicted.state, action])))
+        return self._joined(table, found, least_visits) if found else table
 
     def _untried(self, z: PairTable, factors: Factors) -> Bools:
         """(S, A) pairs that may be predicted: not in terminal states, and, where there are many states, in seen ones."""
@@ -53,25 +85,22 @@ class Completion:
         untried.reshape(-1)[z.forbidden] = False
         return untried
 
-    def _effects(self, z: PairTable, factors: Factors, action: int) -> Effects | None:
-        """What an action does, found anew only if anything was seen of it since."""
+    def _predictions(self, z: PairTable, factors: Factors, action: int) -> Predictions | None:
+        """What an action does in every state, found anew only if anything was seen of it that matters."""
         rows = np.flatnonzero((z.action == action) & factors.known[z.state])
         if len(rows) < 2:
             return None
-        entries = np.isin(z.transition_row, rows)
-        square = z.reward_square_sum[rows] / z.n_visits[rows]
-        noisy = (z.n_successors[rows] > 1).any() or bool(
-            (square - z.mean_reward[rows] ** 2 > ROUNDING * square).any()
-        )
-        parts = [z.n_states, z.pair[rows], z.successor[entries], z.mean_reward[rows], z.n_terminated[entries] > 0, z.forbidden]
-        parts += [z.transition_count[entries]] if noisy else []
-        seen = tuple(part.tobytes() for part in parts)
+        tried = _tried(z, factors, action, rows)
+        if tried is None:
+            return None
+        parts = (tried.state, tried.visits, tried.reward, tried.row, tried.successor, tried.count, tried.ended)
+        seen = tuple(part.tobytes() for part in (z.n_states, *parts, *tried.existing))
         if self._known.get(action, ((),))[0] != seen:
-            tried = _tried(z, factors, action, rows, entries, square)
-            self._known[action] = seen, None if tried is None else Effects.of(tried, factors, self.config)
+            effects = Effects.of(tried, factors, self.config)
+            self._known[action] = seen, None if effects is None else effects.predict(np.flatnonzero(factors.known))
         return self._known[action][1]
 
-    def _joined(self, z: PairTable, found: list[tuple[int, Predictions]]) -> PairTable:
+    def _joined(self, z: PairTable, found: list[tuple[int, Predictions]], least_visits: float) -> PairTable:
         """The table with what was found of actions; nothing follows what is predicted to end an episode."""
         n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
         start = offsets_of(np.array([len(one.state) for _, one in found]))
@@ -87,33 +116,51 @@ class Completion:
         ends[successor[ended > 0]] = True
         left[z.state] = True
         kept = ~(ends & ~left)[state]
+        kept[row[(ended < 1) & z.terminal_mask()[successor]]] = (
+            False  # there an episode ends: what that pays is not told
+        )
         place, stays = np.cumsum(kept) - 1, kept[row]
         row, successor, share, ended = place[row[stays]], successor[stays], share[stays], ended[stays]
-        pair, visits, reward = pair[kept], visits[kept], reward[kept]
+        pair, visits, reward = pair[kept], np.maximum(visits[kept], least_visits), reward[kept]
         only = np.bincount(row, minlength=len(pair))[row] == 1
-        surely = zip(successor[only].tolist(), reward[row[only]].tolist(), (ended[only] > 0).tolist(), strict=True)
-        self._predicted = dict(zip(pair[row[only]].tolist(), surely, strict=True))
+        order = np.argsort(pair[row[only]])
+        surely = pair[row], successor, reward[row], ended > 0
+        self.foreseen = Foreseen(*(part[only][order] for part in surely))
         return _with_pairs(z, pair, visits, reward, row, successor, share * visits[row], ended)
 
 
-def _tried(z: PairTable, factors: Factors, action: int, rows: Ints, entries: Bools, square: Floats) -> Tried | None:
-    """What was seen of one action; None where it led to states whose factors are not known."""
-    if not factors.known[z.successor[entries]].all():
+def _tried(z: PairTable, factors: Factors, action: int, rows: Ints) -> Tried | None:
+    """What was seen of one action; None where it led to states whose factors are not known.
+
+    Many visits to the same pair are rounded: what is told of other pairs by it does not change with every one.
+    """
+    entries = np.isin(z.transition_row, rows)
+    successor = z.successor[entries]
+    if not factors.known[successor].all():
         return None
+    row = np.searchsorted(rows, z.transition_row[entries])
+    n, count = z.n_visits[rows], z.transition_count[entries]
+    ended = z.n_terminated[entries] / count
+    many = n[row] > MANY_VISITS
+    count = np.where(many, np.maximum(np.round(MANY_VISITS * count / n[row]), 0.5), count)
+    reward, square = z.mean_reward[rows], z.reward_square_sum[rows] / n
+    variance = np.maximum(square - reward**2, 0.0)
+    noisy = variance > ROUNDING * square
+    step = 2.0 ** np.floor(np.log2(np.where(noisy, variance, 1.0)) / 2 - 3)
     n_actions = int(z.n_actions[0])
     masked = np.unique(z.forbidden // n_actions)
     state = np.union1d(masked, z.state[rows]) if len(masked) else masked
     return Tried(
         codes=factors.codes[z.state[rows]],
         state=z.state[rows],
-        visits=z.n_visits[rows],
-        reward=z.mean_reward[rows],
-        square=square,
-        row=np.searchsorted(rows, z.transition_row[entries]),
-        successor=z.successor[entries],
-        after=factors.codes[z.successor[entries]],
-        count=z.transition_count[entries],
-        ended=z.n_terminated[entries],
+        visits=sums_by(row, count, len(rows)),
+        reward=np.where(noisy, np.round(reward / step) * step, reward),
+        variance=np.where(noisy, np.round(variance / step**2) * step**2, 0.0),
+        row=row,
+        successor=successor,
+        after=factors.codes[successor],
+        count=count,
+        ended=np.where(many, np.round(ended * MANY_VISITS) / MANY_VISITS, ended) * count,
         existing=(state, ~np.isin(state * n_actions + action, z.forbidden)),
     )
 

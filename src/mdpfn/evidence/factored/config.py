@@ -20,7 +20,7 @@ class FactoredConfig:
     most_visits: float = 1.0  # that a prediction counts
     factor_price: float = 2.0  # in nats: what one more factor must add to the likelihood of noisy outcomes
     shrinkage: float = 0.5  # visits to a context that what its action does anywhere is worth
-    most_weight: float = 8.0  # visits of a noisy pair that count
+    largest_noisy_subset: int = 2  # factors that something left to chance may depend on
     own_visits: float = 4.0  # visits that a context is worth beside a pair's own, when it is asked if both are alike
     most_noisy_visits: float = 4.0  # that the prediction of something noisy counts
     most_successors: int = 32  # of a predicted pair

@@ -14,8 +14,6 @@ from mdpfn.evidence.factored.means import MeanRule, find_mean_rule
 from mdpfn.evidence.factored.noisy import NoisyRule, Outcomes, find_noisy_rule
 from mdpfn.evidence.factored.rules import Contexts, Rule, find_rule, keys_of
 
-ROUNDING = 1e-9  # relative variance of rewards below which it is rounding
-
 
 @dataclass(frozen=True, eq=False)
 class Tried:
@@ -25,7 +23,7 @@ class Tried:
     state: Ints  # (rows,)
     visits: Floats  # (rows,)
     reward: Floats  # (rows,) mean
-    square: Floats  # (rows,) mean of squares
+    variance: Floats  # (rows,) of single rewards; 0 where they are all the same
     row: Ints  # (entries,)
     successor: Ints
     after: Ints  # (entries, d) factors of the successors
@@ -45,6 +43,12 @@ class Predictions:
     successor: Ints
     share: Floats  # of these visits
     ended: Floats  # of that share
+
+    def of_pairs(self, kept: Bools) -> Predictions:
+        """Some of them (n,)."""
+        place, stays = np.cumsum(kept) - 1, kept[self.row]
+        pairs = self.state[kept], self.visits[kept], self.reward[kept]
+        return Predictions(*pairs, place[self.row[stays]], self.successor[stays], self.share[stays], self.ended[stays])
 
 
 @dataclass
@@ -104,7 +108,6 @@ class Effects:
         count = np.concatenate([going, tried.ended])
         entry, end, count = entry[count > 0], end[count > 0], count[count > 0]
         row = tried.row[entry]
-        count = count * (np.minimum(tried.visits, self.config.most_weight) / tried.visits)[row]
         after = np.append(tried.after[entry], end[:, None], axis=1)[:, noisy]
         kinds = [after - before[row][:, noisy], after]
 
@@ -123,8 +126,7 @@ class Effects:
         return bool(self.noisy)
 
     def _find_reward(self, tried: Tried, contexts: Contexts) -> bool:
-        variance = np.maximum(tried.square - tried.reward**2, 0.0)
-        variance[variance <= ROUNDING * (variance + tried.reward**2)] = 0.0
+        variance = tried.variance
         if not variance.any():
             scale = max(float(np.abs(tried.reward).max()), 1e-300)
             values, category = np.unique(np.round(tried.reward / scale, 9), return_inverse=True)
@@ -154,7 +156,11 @@ class Effects:
         """What the action will do in those of these states of which all rules tell it."""
         config, factors, d = self.config, self.factors, len(self.factors.sizes)
         codes = factors.codes[state]
-        told, trust, most = np.ones(len(state), dtype=bool), np.ones(len(state)), np.full(len(state), config.most_visits)
+        told, trust, most = (
+            np.ones(len(state), dtype=bool),
+            np.ones(len(state)),
+            np.full(len(state), config.most_visits),
+        )
         after = np.zeros((len(state), d + 1), dtype=np.int64)
         for outcome, (rule, values) in self.certain.items():
             shift = codes[:, outcome] if outcome < d else np.zeros(len(state), dtype=np.int64)

@@ -48,7 +48,7 @@ def find_mean_rule(mean: Floats, visits: Floats, noise: Floats, contexts: Contex
     """The rule that foretells (rows,) means best, where single numbers have this variance."""
     exact = (EXACT * max(float(np.abs(mean).max()), 1e-12)) ** 2
     best, found = -np.inf, MeanRule((), np.zeros(1, dtype=np.int64), mean[:1], 0.0, np.zeros((0, 0)))
-    for size in range(config.largest_subset + 1):
+    for size in range(config.largest_noisy_subset + 1):
         for subset in contexts.subsets(size, config):
             keys, group, _ = contexts.of(subset)
             weight = sums_by(group, visits)

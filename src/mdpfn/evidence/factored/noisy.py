@@ -57,7 +57,7 @@ def find_noisy_rule(kinds: Sequence[Outcomes], contexts: Contexts, config: Facto
     for kind, outcomes in enumerate(kinds):
         visits = sums_by(outcomes.row, outcomes.count, len(contexts.codes))
         everywhere = sums_by(outcomes.category, outcomes.count)
-        for size in range(config.largest_subset + 1):
+        for size in range(config.largest_noisy_subset + 1):
             for subset in contexts.subsets(size, config):
                 keys, group, n_here = contexts.of(subset)
                 if size and n_here.max() == 1:

@@ -37,7 +37,9 @@ class Rule:
     hypotheses: tuple[Hypothesis, ...]
     partial: bool = False  # whether it tells only in some contexts, as no hypothesis is consistent in all
 
-    def foretell(self, codes: Ints, sizes: Ints, values: Sequence[Ints], shift: Ints | int) -> tuple[Bools, Ints, Floats]:
+    def foretell(
+        self, codes: Ints, sizes: Ints, values: Sequence[Ints], shift: Ints | int
+    ) -> tuple[Bools, Ints, Floats]:
         """(n,) whether all hypotheses agree on what comes, what that is, and how far to trust it.
 
         `values` are what categories stand for, by kind; to those of the first kind `shift` is added.
