@@ -1,4 +1,4 @@
-"""Small worlds whose states are made of discrete factors, of different kinds; in some of them the factors mean nothing."""
+"""Small worlds of several kinds whose states are made of discrete factors; in some of them these mean nothing."""
 
 from __future__ import annotations
 

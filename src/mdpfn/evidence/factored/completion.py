@@ -56,9 +56,7 @@ class Completion:
 
     def __init__(self, factors: FactorsOfStates, config: FactoredConfig = FactoredConfig()) -> None:  # noqa: B008
         self.factors, self.config = factors, config
-        self._known: dict[
-            int, tuple[tuple[bytes, ...], Predictions | None]
-        ] = {}  # by action: from what, for all states
+        self._known: dict[int, tuple[tuple[bytes, ...], Predictions | None]] = {}  # by action: from what
         self.foreseen = Foreseen()  # of the last table
 
     def __call__(self, table: PairTable, least_visits: float = 0.0) -> PairTable:
@@ -76,7 +74,7 @@ class Completion:
         return self._joined(table, found, least_visits) if found else table
 
     def _untried(self, z: PairTable, factors: Factors) -> Bools:
-        """(S, A) pairs that may be predicted: not in terminal states, and, where there are many states, in seen ones."""
+        """(S, A) pairs that may be predicted: not in terminal states; where there are many, only in seen ones."""
         states = factors.known & ~z.terminal_mask()
         if len(states) > self.config.most_states:
             states &= z.reached_mask()

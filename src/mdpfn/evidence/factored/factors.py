@@ -33,7 +33,7 @@ class Factors:
     @property
     def known(self) -> Bools:
         """(S,) states whose factors are known."""
-        mask: Bools = (self.codes >= 0).all(axis=1)
+        mask: Bools = np.logical_and.reduce(self.codes >= 0, axis=1)
         return mask
 
     def keys(self, codes: Ints, subset: Sequence[int]) -> Ints:
@@ -54,7 +54,7 @@ class Factors:
     def states_of(self, codes: Ints) -> Ints:
         """(n,) the states with these values of all factors; −1 where there is none."""
         keys, states = self._places
-        inside = ((codes >= 0) & (codes < self.sizes)).all(axis=1)
+        inside: Bools = np.logical_and.reduce((codes >= 0) & (codes < self.sizes), axis=1)
         key = self.keys(np.where(inside[:, None], codes, 0), range(len(self.sizes)))
         place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
         return np.where(inside & (keys[place] == key), states[place], -1)

@@ -120,7 +120,7 @@ def partial_rule(outcomes: Sequence[Ints], contexts: Contexts, config: FactoredC
     while size > 0 and not contexts.subsets(size, config):
         size -= 1
     for subset in contexts.subsets(size, config) if size else []:
-        keys, group, n_here = contexts.of(subset)
+        keys, group, _ = contexts.of(subset)
         for kind, category in enumerate(outcomes):
             n = int(category.max()) + 1
             count = np.bincount(group * n + category, minlength=len(keys) * n).reshape(-1, n)
