@@ -57,7 +57,8 @@ class StateFactors:
     def _of_features(self, n_states: int) -> Factors:
         known = min(n_states, self.states.n)
         del self._rows[known:]  # names may have been taken back
-        self._rows += [self._row(number) for number in range(len(self._rows), known)]
+        for number in range(len(self._rows), known):
+            self._rows.append(self._row(number))
         width = max((len(row) for row in self._rows if row is not None), default=0)
         codes = np.full((n_states, width), -1, dtype=np.int64)
         there = [number for number, row in enumerate(self._rows) if row is not None]
