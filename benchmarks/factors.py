@@ -3,7 +3,8 @@
     python -m benchmarks.factors [--json FILE] [--seeds N] [--episodes N] [--worlds …]
 
 By world: the mean return of all episodes (earned), of fresh episodes with the final policy (final), and seconds per
-life; Taxi with and without its action masks besides, and from which episode on it stays solved.
+life; Taxi with and without its action masks besides, and from which episode on it stays solved. Worlds that are not
+measured keep what the file says of them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def main(
     first_seed: int = 0,
 ) -> None:
     agent = Agent.from_pretrained()
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = json_module.loads(json.read_text("utf-8")) if json is not None and json.exists() else {}
     for name in worlds:
         found[name] = {}
         for way in ("numbers", "factors"):
@@ -63,8 +64,8 @@ def main(
             ]
             found[name][way] = summary(name, lives)
             print(f"{name:20s} {way:8s} " + ", ".join(f"{k} {v}" for k, v in found[name][way].items()), flush=True)
-    if json is not None:
-        json.write_text(json_module.dumps(found, indent=1) + "\n", encoding="utf-8")
+        if json is not None:
+            json.write_text(json_module.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def environment(name: str, *, numbers: bool) -> Any:
