@@ -1,6 +1,7 @@
-"""The explorer's plans solved from scratch, as an oracle: the table from all counts, plain value iteration from zero.
+"""The explorer's plans solved from scratch, as an oracle: table and model from all counts, value iteration from zero.
 
-Nothing is kept from plan to plan but what the rule itself carries, so actions must be the same, and only time differs.
+The model is the library's general one, `EmpiricalModel`. Nothing is kept from plan to plan but what the rule itself
+carries, so actions must be the same, and only time differs.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from unittest import mock
 import numpy as np
 from scipy.sparse import csr_array
 
+from mdpfn.arrays import Floats, Ints
 from mdpfn.evidence import PairTable, Statistics
 from mdpfn.exploration import earning
 from mdpfn.exploration.earning import EarningExplorer
 from mdpfn.exploration.rows import Rows
 from mdpfn.model.choices import ROUNDING, Choices, Solution
+from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.online.in_context import InContextLearner
 
 
@@ -32,15 +35,40 @@ class Life:
     planning_seconds: float = 0.0
 
 
-def value_iteration(choices: Choices, start: Any, tolerance: float) -> Solution:
+@dataclass(frozen=True, eq=False)
+class ModelChoices(Choices):
+    """The same choices with P̂ of the general model, over its tokens: known states, terminal ones, all others."""
+
+    transition: csr_array  # (choices, tokens)
+    token: Ints  # (n,) of each known state
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRows(Rows):
+    """Rows that nothing is kept of, and whose P̂ is that of the general model."""
+
+    model: EmpiricalModel
+
+    @classmethod
+    def of(cls, z: PairTable, last: Rows | None = None) -> ModelRows:
+        """Rows of a table."""
+        return cls(**vars(Rows.of(z)), model=EmpiricalModel.of(z))
+
+    def choices(self, *numbers: Any, **named: Any) -> ModelChoices:
+        """What may be chosen in every known state."""
+        choices, model = super().choices(*numbers, **named), self.model
+        goes_on = np.flatnonzero(model.goes_on)
+        token = model.layout.visited_state[goes_on]
+        return ModelChoices(**vars(choices), transition=model.transition[goes_on], token=token[choices.first])
+
+
+def value_iteration(choices: ModelChoices, start: Floats, tolerance: float) -> Solution:
     """Values by sweeps from zero, until they are exact to rounding: as accurate as what it is compared with."""
-    n = len(choices.first)
-    indptr = np.append(choices.start, len(choices.following))
-    p = csr_array((choices.probability, choices.following, indptr), shape=(len(choices.state), n + 1))
-    value = np.zeros(n)
+    value, tokens = np.zeros(len(choices.first)), np.zeros(choices.transition.shape[1])
     while True:
-        outside = value.mean() if choices.outside is None else choices.outside
-        q = choices.gain + choices.weight * (p @ np.append(value, outside))
+        tokens[choices.token] = value
+        tokens[-1] = value.mean() if choices.outside is None else choices.outside
+        q = choices.gain + choices.weight * (choices.transition @ tokens)
         best = np.maximum(np.maximum.reduceat(q, choices.first), choices.floor)
         change, value = np.abs(best - value).max(), best
         if change <= ROUNDING * (1 - choices.weight.max()) * (1 + np.abs(value).max()):
@@ -67,9 +95,6 @@ def observed_life(*, from_scratch: bool = False) -> Iterator[Life]:
             self._base = None
         return table(self)
 
-    def rows_from_table(z: PairTable, last: Rows | None) -> Rows:
-        return Rows(z)
-
     with (
         mock.patch.object(InContextLearner, "_plan_acting", timed_plan),
         mock.patch.object(EarningExplorer, "action", noted_action),
@@ -80,6 +105,6 @@ def observed_life(*, from_scratch: bool = False) -> Iterator[Life]:
         with (
             mock.patch.object(EarningExplorer, "solve", staticmethod(value_iteration)),
             mock.patch.object(Statistics, "table", table_from_counts),
-            mock.patch.object(earning, "Rows", rows_from_table),
+            mock.patch.object(earning, "Rows", ModelRows),
         ):
             yield life

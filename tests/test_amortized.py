@@ -80,8 +80,8 @@ def test_a_table_with_some_rows_renewed_is_the_table(history):
         if event[0] == "table":
             table = renewed.table()
             assert_same(table, made_anew(anew))
-            last = Rows(table, last)
-            fresh = vars(Rows(replace(table, pair=table.pair.copy())))
+            last = Rows.of(table, last)
+            fresh = vars(Rows.of(replace(table, pair=table.pair.copy())))
             for name in vars(last).keys() - {"outline"}:
                 np.testing.assert_array_equal(getattr(last, name), fresh[name], name)
     assert_same(renewed.table(), made_anew(anew))
@@ -91,11 +91,11 @@ def test_where_nothing_leads_anywhere_new_the_outline_is_kept():
     statistics = Statistics(3, 2)
     for state in (0, 1):
         statistics.add(Transition(state, 0, 1.0, state + 1))
-    first = Rows(statistics.table())
+    first = Rows.of(statistics.table())
     statistics.add(Transition(0, 0, 0.0, 1))
-    same = Rows(statistics.table(), first)
+    same = Rows.of(statistics.table(), first)
     statistics.add(Transition(0, 1, 0.0, 1))
-    other = Rows(statistics.table(), same)
+    other = Rows.of(statistics.table(), same)
     assert same.outline is first.outline
     assert other.outline is not first.outline
     assert same.noisy.tolist() == [True, False]

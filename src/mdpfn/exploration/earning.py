@@ -105,7 +105,7 @@ class EarningExplorer:
 
     def plan(self, table: PairTable, info: ProblemInfo, clock: Clock) -> None:
         """Decide what every state is to be acted in by, from now on."""
-        rows, carried = Rows(table, self._rows), self.carried.copy()
+        rows, carried = Rows.of(table, self._rows), self.carried.copy()
         self.carried = carried  # the old one stays as it is, for whoever is interrupted
         carried.scalars[REPLAN] = self._replan_step(clock, info.discount[0])
         carried.make_room(int(table.n_states[0]), rows.n_actions)

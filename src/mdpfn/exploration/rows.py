@@ -75,6 +75,7 @@ class Outline:
         return same and z.n_states[0] == self.table.n_states[0] and np.array_equal(z.n_terminated > 0, self.ends)
 
 
+@dataclass(frozen=True, eq=False)
 class Rows:
     """The visited pairs of one MDP and P̂ of what follows them, over state tokens.
 
@@ -82,39 +83,73 @@ class Rows:
     earn.
     """
 
-    def __init__(self, z: PairTable, last: Rows | None = None) -> None:
+    outline: Outline
+    n_visits: Floats  # (rows,)
+    reward: Floats  # (rows,) mean
+    duration: Floats  # (rows,)
+    noisy: Bools  # (rows,) whether a pair was seen to lead to more than one place, or to pay more than one reward
+    start: Ints  # (rows,) the first entry
+    probability: Floats  # (entries,) P̂
+    leads_back: Floats  # (known + 1, A) how surely an action leads back to where its state was entered from
+
+    @classmethod
+    def of(cls, z: PairTable, last: Rows | None = None) -> Rows:
         """Rows of a table; what has not changed is taken from the last ones."""
         outline = last.outline if last is not None and last.outline.is_of(z) else Outline.of(z)
-        self.outline: Outline = outline
-        self.n_actions, self.all_seen = int(z.n_actions[0]), outline.all_seen
-        self.known, self.token, self.action = outline.known, outline.token, outline.action
-        self.untried = outline.untried
-        self.n_visits, self.reward, self.duration = z.n_visits, z.mean_reward, z.duration
-        is_known = outline.following < len(self.known)
-        probability = z.transition_count / z.n_visits[outline.row]
-        goes_on = np.where(is_known, z.going_on, ~outline.is_terminal) if outline.ends.any() else None
-        if goes_on is not None:
+        is_known = outline.following < len(outline.known)
+        reward, probability = z.mean_reward, z.transition_count / z.n_visits[outline.row]
+        variance = z.reward_square_sum / z.n_visits - reward**2
+        noisy: Bools = (z.n_successors > 1) | (variance > NOISE * (variance + reward**2))
+        if outline.ends.any():
+            goes_on = np.where(is_known, z.going_on, ~outline.is_terminal)
             probability = probability * goes_on
-        variance = z.reward_square_sum / z.n_visits - self.reward**2
-        self.noisy: Bools = (z.n_successors > 1) | (variance > NOISE * (variance + self.reward**2))
-        if goes_on is not None:
-            self.noisy[outline.row[is_known & (goes_on > 0) & (goes_on < 1)]] = True
-        self.start, self.probability = offsets_of(z.n_successors)[:-1], probability
+            noisy[outline.row[is_known & (goes_on > 0) & (goes_on < 1)]] = True
         if last is not None and last.outline is outline and np.array_equal(last.probability, probability):
-            self.leads_back: Floats = last.leads_back
+            leads_back = last.leads_back
         else:
-            self.leads_back = self._undone(is_known)
+            leads_back = _undone(outline, is_known & (probability > 0), probability)
+        start = offsets_of(z.n_successors)[:-1]
+        return cls(outline, z.n_visits, reward, z.duration, noisy, start, probability, leads_back)
 
-    def _undone(self, is_known: Bools) -> Floats:
-        """(known + 1, A) how surely an action leads back to where its state was entered from."""
-        outline = self.outline
-        moves = is_known & (outline.following != self.token[outline.row]) & (self.probability > 0)
-        row = outline.row[moves]
-        following, probability = outline.following[moves], self.probability[moves]
-        return undone(self.token[row], self.action[row], following, probability, outline.tried)
+    @property
+    def known(self) -> Ints:
+        """(known,) ids of the states that were left at least once."""
+        return self.outline.known
+
+    @property
+    def token(self) -> Ints:
+        """(rows,) the place of its state among those."""
+        return self.outline.token
+
+    @property
+    def action(self) -> Ints:
+        """(rows,)."""
+        return self.outline.action
+
+    @property
+    def untried(self) -> Bools:
+        """(known + 1, A) whether an action exists and was not tried; the last row is any other state's."""
+        return self.outline.untried
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions a state has."""
+        return int(self.untried.shape[1])
+
+    @property
+    def all_seen(self) -> bool:
+        """Whether there is no state that was never seen."""
+        return self.outline.all_seen
 
     def choices(self, gain: Floats, weight: Floats, floor: Floats, outside: float | None) -> Choices:
         """What may be chosen in every known state, for gains and weights (rows,) and floors (known,)."""
-        outline = self.outline
-        entries = self.start, outline.following, self.probability
-        return Choices(outline.first, self.token, *entries, gain, weight, floor, outside)
+        entries = self.start, self.outline.following, self.probability
+        return Choices(self.outline.first, self.token, *entries, gain, weight, floor, outside)
+
+
+def _undone(outline: Outline, moves: Bools, probability: Floats) -> Floats:
+    """(known + 1, A) how surely an action leads back, from these of the entries that lead to another state."""
+    moves = moves & (outline.following != outline.token[outline.row])
+    row = outline.row[moves]
+    start, action = outline.token[row], outline.action[row]
+    return undone(start, action, outline.following[moves], probability[moves], outline.tried)
