@@ -14,7 +14,8 @@ class SmootherConfig:
     capacity: int = 8192  # transitions kept; beyond it the densest cells are thinned
     n_starts: int = 64  # first observations of episodes kept
     # Gaussian process
-    n_inducing: int = 300  # Nyström points of the smooth part
+    n_inducing: int = 300  # Nyström points of the smooth part, at most,
+    unexplained: float = 0.01  # and no more when what they leave open is this share of the noise
     n_hyper: int = 250  # points in the marginal likelihood
     n_fit: int = 6000  # points in the posterior
     hyper_steps: int = 25  # L-BFGS steps, again when data has doubled
