@@ -54,8 +54,11 @@ class Judge:
 
     is_lost, value_range = False, 100.0
 
+    def __init__(self, value: float = 100.0) -> None:
+        self.value = value
+
     def state_value(self, x: np.ndarray) -> np.ndarray:
-        return np.full(len(x), 100.0)
+        return np.full(len(x), self.value)
 
 
 def episode_of(n_steps: int) -> Underway:
@@ -73,8 +76,8 @@ def test_a_late_fall_counts():
     selection.lived(selection.acting, episode_of(400), cut_off=True)
     assert selection.confirmed
     assert len(selection.incumbent.returns) == MOMENTS
-    selection.propose(Judge(), 149)
-    assert selection.acting is selection.incumbent  # too little is new
+    selection.propose(Judge(), 1000)
+    assert selection.acting is selection.incumbent  # nobody believes that there is more
     selection.lived(selection.acting, episode_of(400), cut_off=False)
     assert not selection.confirmed
     assert selection.acting is selection.newest
@@ -85,14 +88,16 @@ def test_a_plan_that_knows_more_and_lives_as_well_takes_its_place_and_one_that_f
     selection.propose(Judge(), 100)
     first = selection.acting
     selection.lived(first, episode_of(500), cut_off=True)
-    selection.propose(Judge(), 150)
+    selection.propose(Judge(105.0), 150)
     second = selection.acting
-    assert second is selection.newest is not first
+    assert second is selection.newest is not first  # it believes that there is more
     selection.lived(second, episode_of(100), cut_off=False)
     assert selection.incumbent is first
-    selection.propose(Judge(), 160)
+    selection.propose(Judge(), 155)
+    assert selection.acting is first  # which lives as well as that one believes possible
+    selection.propose(Judge(105.0), 160)
     third = selection.acting
-    assert third is selection.newest  # what went wrong taught it
+    assert third is selection.newest
     selection.lived(third, episode_of(500), cut_off=True)
     assert selection.incumbent is third
     assert isinstance(third, Lived)

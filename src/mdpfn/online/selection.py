@@ -66,13 +66,10 @@ class Selection:
     def acting(self) -> Lived | None:
         """The plan to act with, None before the first.
 
-        A confirmed incumbent is challenged only when the newest knows much more than it did. Otherwise the newest acts,
-        also after a challenge in vain: what went wrong taught it, and the incumbent may not know of it either.
+        A confirmed incumbent stays: the newest believes no better. Otherwise the newest acts, for what went wrong taught
+        it, and the incumbent may not know of it.
         """
-        newest, incumbent = self.newest, self.incumbent
-        if incumbent is None or newest is None or not self.confirmed:
-            return newest
-        return newest if newest.n_data >= self.config.challenge * incumbent.n_data else incumbent
+        return self.incumbent if self.confirmed else self.newest
 
     def lived(self, who: Lived, episode: Underway, *, cut_off: bool) -> None:
         """An episode came to its end under `who`, or was cut off."""

@@ -99,7 +99,9 @@ class VectorLearner:
             return False
         if self.replan_every is not None and self.clock.steps_since_plan >= self.replan_every:
             return True
-        return self.evidence.growth >= 1 + grow and (done or not self.selection.confirmed)
+        if self.selection.confirmed:  # it lives as well as is believed possible: only much more data may say otherwise
+            return done and self.evidence.growth >= config.challenge
+        return self.evidence.growth >= 1 + grow
 
     def begin(self, episodes: int) -> None:
         """So many episodes follow now, wherever the last one was left."""

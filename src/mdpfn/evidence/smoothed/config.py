@@ -50,12 +50,12 @@ class SmootherConfig:
     max_actions: int = 25  # candidates when a grid would be larger
     # keeping plans
     n_judged: int = 4  # episodes by which a plan is judged
-    challenge: float = 1.5  # times the data of a plan that lives well: a new plan may take its place
+    challenge: float = 1.5  # times the data of a plan that lives well: much more is known
     tolerance_lived: float = 0.02  # shortfall of lived against planned value, in ranges of the value, that is none
     # when to plan
     warm: int = 20  # steps at random before the first plan
     grow_mid: float = 0.3  # more data, within an episode
-    grow_end: float = 0.1  # … and at its end
+    grow_end: float = 0.03  # … and at its end
     optimism: float = 0.5  # how far above the 90th percentile a reward may lie, in ranges, for the test "lost"
 
     @property
