@@ -1,5 +1,6 @@
 """The agent on vectors: Box observations and actions, through the same doors as everything else."""
 
+import json
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -88,6 +89,27 @@ def test_values_can_be_looked_at(agent, tmp_path):
         agent.result.plot_values(tmp_path / "portrait.png", dims=(0, 2))
     with pytest.raises(MdpfnError, match="too few"):
         Agent.from_pretrained().reset(spaces.Box(0, 1), 2).result.plot_values(tmp_path / "none.png")
+
+
+def test_what_is_recommended_is_explained_by_the_nearest_evidence(agent, tmp_path):
+    found = agent.explain(np.array([-0.5, 0.0]))
+    assert found.recommended == agent.predict(np.array([-0.5, 0.0]))[0]
+    assert [a.value for a in found.actions] == sorted((a.value for a in found.actions), reverse=True)
+    data = agent.evidence.memory.batch()
+    for one in found.actions:
+        near = one.nearest[0]
+        rows = data.action == one.action
+        closest = (((data.x[rows] - [-0.5, 0.0]) / agent.evidence.nodes.scale) ** 2).sum(1).min() ** 0.5
+        assert near.distance == pytest.approx(closest)
+        assert [near.distance for near in one.nearest] == sorted(near.distance for near in one.nearest)
+    assert f"{found.recommended} is recommended" in str(found)
+    assert "the nearest time" in str(found)
+    assert "a guess" in str(agent.explain(np.array([50.0, 50.0])))
+    assert json.loads(json.dumps(found.to_dict(), default=int))["observation"] == [-0.5, 0.0]
+    found.plot(tmp_path / "why.png")
+    assert (tmp_path / "why.png").stat().st_size > 5_000
+    fresh = Agent.from_pretrained().reset(spaces.Box(0, 1), 2).explain([0.5])
+    assert "never tried" in str(fresh)
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ class Selection:
     def acting(self) -> Lived | None:
         """The plan to act with, None before the first.
 
-        A confirmed incumbent stays: the newest believes no better. Otherwise the newest acts, for what went wrong taught
-        it, and the incumbent may not know of it.
+        A confirmed incumbent stays: the newest believes in no better. Otherwise the newest acts, for what went wrong
+        taught it, and the incumbent may not know of it.
         """
         return self.incumbent if self.confirmed else self.newest
 
