@@ -76,28 +76,29 @@ def test_a_late_fall_counts():
     selection.lived(selection.acting, episode_of(400), cut_off=True)
     assert selection.confirmed
     assert len(selection.incumbent.returns) == MOMENTS
-    selection.propose(Judge(), 1000)
-    assert selection.acting is selection.incumbent  # nobody believes that there is more
+    selection.propose(Judge(), 110)
+    assert selection.acting is selection.incumbent  # too little is new
     selection.lived(selection.acting, episode_of(400), cut_off=False)
     assert not selection.confirmed
-    assert selection.acting is selection.newest
+    assert selection.acting is selection.trusted is selection.newest
 
 
-def test_a_plan_that_knows_more_and_lives_as_well_takes_its_place_and_one_that_fails_does_not():
+def test_a_plan_that_knows_more_is_tried_once_and_takes_the_place_if_it_lives_as_well():
     selection = Selection(SmootherConfig())
     selection.propose(Judge(), 100)
     first = selection.acting
     selection.lived(first, episode_of(500), cut_off=True)
-    selection.propose(Judge(105.0), 150)
+    selection.propose(Judge(), 150)
     second = selection.acting
-    assert second is selection.newest is not first  # it believes that there is more
+    assert second is selection.newest is not first
+    assert selection.trusted is first  # in the meantime
     selection.lived(second, episode_of(100), cut_off=False)
-    assert selection.incumbent is first
-    selection.propose(Judge(), 155)
-    assert selection.acting is first  # which lives as well as that one believes possible
-    selection.propose(Judge(105.0), 160)
+    assert selection.acting is selection.trusted is selection.incumbent is first
+    selection.propose(Judge(), 200)
     third = selection.acting
     assert third is selection.newest
     selection.lived(third, episode_of(500), cut_off=True)
-    assert selection.incumbent is third
+    assert selection.trusted is selection.incumbent is third
+    selection.propose(Judge(105.0), 210)  # it believes that there is more
+    assert selection.acting is selection.trusted is selection.newest
     assert isinstance(third, Lived)

@@ -63,13 +63,21 @@ class Selection:
         self._judge()
 
     @property
-    def acting(self) -> Lived | None:
-        """The plan to act with, None before the first.
+    def trusted(self) -> Lived | None:
+        """The plan to exploit by, None before the first.
 
-        A confirmed incumbent stays: the newest believes in no better. Otherwise the newest acts, for what went wrong
-        taught it, and the incumbent may not know of it.
+        A confirmed incumbent: the newest believes in no better, and was not lived by yet. Otherwise the newest, for what
+        went wrong taught it, and the incumbent may not know of it.
         """
         return self.incumbent if self.confirmed else self.newest
+
+    @property
+    def acting(self) -> Lived | None:
+        """The plan to learn by: the trusted one, but one that knows much more is lived by for an episode."""
+        newest, trusted = self.newest, self.trusted
+        if newest is None or trusted is None or newest.returns:
+            return trusted
+        return newest if newest.n_data >= self.config.challenge * trusted.n_data else trusted
 
     def lived(self, who: Lived, episode: Underway, *, cut_off: bool) -> None:
         """An episode came to its end under `who`, or was cut off."""

@@ -99,7 +99,7 @@ class VectorLearner:
             return False
         if self.replan_every is not None and self.clock.steps_since_plan >= self.replan_every:
             return True
-        if self.selection.confirmed:  # it lives as well as is believed possible: only much more data may say otherwise
+        if self.selection.confirmed:  # it lives as well as is believed possible: only more data may say otherwise
             return done and self.evidence.growth >= config.challenge
         return self.evidence.growth >= 1 + grow
 
@@ -110,7 +110,7 @@ class VectorLearner:
 
     def plan(self) -> VectorPlan | None:
         """The plan to exploit by, None before the first."""
-        lived = self.selection.acting
+        lived = self.selection.trusted
         return None if lived is None else lived.plan
 
     def action_values(self, x: Floats) -> Floats:

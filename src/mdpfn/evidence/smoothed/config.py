@@ -50,7 +50,7 @@ class SmootherConfig:
     max_actions: int = 25  # candidates when a grid would be larger
     # keeping plans
     n_judged: int = 4  # episodes by which a plan is judged
-    challenge: float = 1.5  # times the data of a plan that lives well: much more is known
+    challenge: float = 1.25  # times the data of a plan that lives well: a plan that knows this much more is tried
     tolerance_lived: float = 0.02  # shortfall of lived against planned value, in ranges of the value, that is none
     # when to plan
     warm: int = 20  # steps at random before the first plan
