@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 from gymnasium import spaces
 from numpy.testing import assert_array_equal
@@ -69,6 +70,22 @@ def agent() -> Agent:
 @pytest.mark.parametrize("form", ["box", "dict", "tuple"])
 def test_every_form_of_vectors_is_solved(form):
     result = Agent.from_pretrained().solve(rail(form), episodes=4, seed=0, evaluate=3)
+    assert result.evaluation.mean() > -15
+
+
+class Odd(gym.ObservationWrapper):
+    """Nanometres beside light years, a dimension that never changes, and bounds that lie."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.observation_space = spaces.Box(0, 1, (3,), np.float64)
+
+    def observation(self, observation):
+        return np.array([1e-9 * observation[0], 7.0, 1e16 * observation[1]])
+
+
+def test_odd_units_and_dimensions_are_solved_too():
+    result = Agent.from_pretrained().solve(Odd(rail()), episodes=4, seed=0, evaluate=3)
     assert result.evaluation.mean() > -15
 
 
@@ -215,6 +232,22 @@ def test_a_fit_from_arrays_needs_no_spaces():
     assert agent.evidence.n_transitions == 400
     assert "400 transitions" in str(agent.result)
     assert_array_equal(agent.predict(np.array([[-0.5, 0.0], [0.9, 0.5]]))[0], [1, 0])
+
+
+def test_columns_of_floats_are_vectors():
+    rows = linear_world(400)
+    frame = {"place": rows.x[:, 0], "speed": rows.x[:, 1], "push": np.array(["left", "right"])[rows.action],
+             "reward": -np.abs(rows.y[:, 0] - 0.5), "then": rows.y[:, 0], "faster": rows.y[:, 1]}  # fmt: skip
+    columns = {"state": ["place", "speed"], "action": "push", "next_state": ["then", "faster"]}
+    agent = Agent.from_pretrained().fit(pd.DataFrame(frame), columns=columns, seed=0)
+    assert list(agent.predict(np.array([[-0.5, 0.0], [0.9, 0.5]]))[0]) == ["right", "left"]
+    assert "place + speed" in str(agent.result)
+    holes = pd.DataFrame(frame)
+    holes.loc[7, "speed"] = np.nan
+    with pytest.raises(MdpfnError, match="row 8"):
+        agent.fit(holes, columns=columns)
+    assert agent.evidence.n_transitions == 400
+    assert "1 rows left out" in str(agent.fit(holes, columns=columns, missing="drop").result)
 
 
 def test_a_fit_from_continuous_actions_keeps_them_as_they_are():

@@ -66,7 +66,7 @@ class Selection:
     def trusted(self) -> Lived | None:
         """The plan to exploit by, None before the first.
 
-        A confirmed incumbent: the newest believes in no better, and was not lived by yet. Otherwise the newest, for what
+        A confirmed incumbent: the newest believes in no better, and was not lived by yet. Otherwise the newest: what
         went wrong taught it, and the incumbent may not know of it.
         """
         return self.incumbent if self.confirmed else self.newest
