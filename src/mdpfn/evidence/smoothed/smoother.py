@@ -43,7 +43,7 @@ class Smoother:
     inv_length_square: Floats  # (p + 1,) 1 / ℓ², last entry 0
     w_linear: Floats  # (p + 1, outputs), last row the bias
     w_smooth: Floats  # (m, outputs)
-    w_quadratic: Floats | None  # (p (p + 1) / 2, outputs) of u_i u_j with i ≤ j
+    w_quadratic: Floats  # (p (p + 1) / 2, outputs) of u_i u_j with i ≤ j
     theta: Floats  # log hyper-parameters, to start the next fit from
     n_fitted: int  # transitions from which theta was fitted
     active: Ints  # outputs that vary
@@ -51,42 +51,51 @@ class Smoother:
     known_error: float  # largest median residual when theta was fitted
 
     def inputs(self, x: Floats, code: Floats) -> Floats:
-        """(n, p + 1) u with a trailing one."""
-        d = len(self.mean_in)
-        u = np.empty((len(x), d + code.shape[1] + 1))
-        u[:, :d] = x
-        u[:, :d] -= self.mean_in
-        u[:, :d] /= self.scale_in
-        u[:, d:-1] = code
-        u[:, -1] = 1
-        return u
+        """(n, f) features [u, 1, u_i u_j]; the products are filled in by `outputs`."""
+        d, p = len(self.mean_in), len(self.w_linear)
+        features = np.empty((len(x), p + len(self.w_quadratic)))
+        features[:, :d] = (x - self.mean_in) / self.scale_in
+        features[:, d : p - 1] = code
+        features[:, p - 1] = 1
+        return features
 
-    def outputs(self, u: Floats) -> Floats:
-        """(n, d + 1) mean displacement and reward of inputs; rewards within the range that was seen."""
-        square = (u * u) @ self._half_inv_length_square
-        k = (u @ self.basis - square[:, None]).astype(np.float32)
+    def outputs(self, features: Floats) -> Floats:
+        """(n, d + 1) mean displacement and reward of inputs, the reward not yet kept within its range."""
+        p = len(self.w_linear)
+        i, j = index_pairs(p - 1)
+        np.multiply(features.take(i, 1), features.take(j, 1), out=features[:, p:])
+        k = (features @ self._exponents).astype(np.float32)
         np.exp(k, out=k)
-        out: Floats = u @ self.w_linear
-        if self.w_quadratic is not None:
-            out += _products(u) @ self.w_quadratic
-        out += k @ self._w_smooth
-        reward = out[:, -1]
-        np.maximum(reward, self.reward_low, out=reward)
-        np.minimum(reward, self.reward_high, out=reward)
+        out: Floats = features @ self._weights
+        out += k @ self._smooth_weights
         return out
 
     def predict(self, x: Floats, code: Floats) -> Floats:
         """(n, d + 1) mean displacement and reward."""
-        return self.outputs(self.inputs(x, code))
+        out = self.outputs(self.inputs(x, code))
+        out[:, -1] = self.possible(out[:, -1])
+        return out
+
+    def possible(self, reward: Floats) -> Floats:
+        """Rewards, within the range that was seen."""
+        return np.minimum(np.maximum(reward, self.reward_low), self.reward_high)
 
     @cached_property
-    def _w_smooth(self) -> NDArray[np.float32]:
+    def _exponents(self) -> Floats:
+        """(f, m) features to −½ ‖(u − b) / ℓ‖²."""
+        i, j = index_pairs(len(self.w_linear) - 1)
+        squares = np.where(i == j, -0.5 * self.inv_length_square[i], 0.0)
+        return np.concatenate([self.basis, np.repeat(squares[:, None], self.basis.shape[1], 1)])
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """(f, outputs) of the linear and the quadratic part."""
+        return np.concatenate([self.w_linear, self.w_quadratic])
+
+    @cached_property
+    def _smooth_weights(self) -> NDArray[np.float32]:
         """In single precision: exponentials take most of the time of acting, and take five times as long in double."""
         return self.w_smooth.astype(np.float32)
-
-    @cached_property
-    def _half_inv_length_square(self) -> Floats:
-        return 0.5 * self.inv_length_square
 
 
 def fit_smoother(
