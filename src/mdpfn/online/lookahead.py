@@ -46,7 +46,7 @@ class VectorPlan:
         """(n, actions) Q(x, a) of observations (n, d)."""
         n, n_actions = len(x), len(self.model.codes)
         first = np.tile(np.arange(n_actions), n)  # action of every partial plan
-        ends = self._ends(np.repeat(x, n_actions, 0), first, config, curious)
+        ends = self._ends(np.repeat(x, n_actions, 0), first, config.strides, config, curious)
         q: Floats = ends.total.max(0).reshape(n, n_actions)
         if curious:
             return q
@@ -59,16 +59,17 @@ class VectorPlan:
             path = (top % n_paths + np.arange(n)[:, None] * n_paths).ravel()
             reward, discount, here = ends.reward[stride, path], ends.discount[stride, path], ends.end[stride, path]
             first = np.repeat(first[path], n_actions)
-            more = self._ends(np.repeat(here, n_actions, 0), np.tile(np.arange(n_actions), len(here)), config, False)
+            follows = np.tile(np.arange(n_actions), len(here))
+            more = self._ends(np.repeat(here, n_actions, 0), follows, config.strides_on, config, False)
             reward, discount = np.repeat(reward, n_actions), np.repeat(discount, n_actions)
             ends = _Ends(more.end, reward + discount * more.reward, discount * more.discount,
                          reward + discount * more.total)  # fmt: skip
             np.maximum.at(q, (np.repeat(np.arange(n), k * n_actions), first), ends.total.max(0))
         return q
 
-    def _ends(self, x: Floats, action: Ints, config: SmootherConfig, curious: bool) -> _Ends:
+    def _ends(self, x: Floats, action: Ints, strides: tuple[int, ...], config: SmootherConfig, curious: bool) -> _Ends:
         """What every stride of these actions leads to."""
-        ahead = self.model.roll(x, action, config.strides)
+        ahead = self.model.roll(x, action, strides)
         shape = ahead.reward.shape
         of_nodes, slope = self.value, self.slope
         if curious and self.curious is not None and self.curious_slope is not None:

@@ -11,7 +11,7 @@ from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.lost import attainable, is_lost
 from mdpfn.online.before import Before
 from mdpfn.online.lookahead import VectorPlan
-from mdpfn.online.selection import Selection
+from mdpfn.online.selection import Lived, Selection
 from mdpfn.online.underway import Underway
 from mdpfn.planners.node_values import NodeModel
 from mdpfn.planners.policies import softmax
@@ -58,7 +58,7 @@ class VectorLearner:
     def act(self, x: Floats) -> int:
         """The action to take now, exploring."""
         mask = self._masks.pop(x.tobytes(), None)
-        lived = self.selection.acting
+        lived = self._acting
         if lived is None:
             return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))
         q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and self.explore)
@@ -69,18 +69,23 @@ class VectorLearner:
         """Learn from one transition, and plan again if enough is new."""
         x, y = np.asarray(transition.state), np.asarray(transition.next_state)
         novelty = self.evidence.add(transition)
-        done = bool(transition.ends_episode)
+        done, lived = bool(transition.ends_episode), self._acting
         episode = self._episode(x)
         episode.step(float(transition.reward), y, self.config.discount)
         self.clock.advance(0, ends_episode=done, replan_trigger=novelty.replan_trigger)
         if done:
             self.under_way.remove(episode)
-            lived = self.selection.acting
             if lived is not None:
                 self.selection.lived(lived, episode, cut_off=not transition.terminated)
         if self._plans_again(done):
             self.replan()
         return novelty
+
+    @property
+    def _acting(self) -> Lived | None:
+        """The plan to act by: plans are not tried out where nothing that is learned can be used later."""
+        explores = self.explore and not self.clock.is_last_episode
+        return self.selection.acting if explores else self.selection.trusted
 
     def _episode(self, x: Floats) -> Underway:
         """The episode that x belongs to, a new one if none ended there."""

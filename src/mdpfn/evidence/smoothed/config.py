@@ -45,6 +45,7 @@ class SmootherConfig:
     tolerance: float = 1e-5  # of the largest value
     # acting
     beam: int = 6
+    strides_on: tuple[int, ...] = (1, 2, 4, 8)  # of the second and later options of a beam
     depth: int = 2
     grid: int = 5  # points per dimension of a continuous action
     max_actions: int = 25  # candidates when a grid would be larger
