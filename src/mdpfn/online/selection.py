@@ -89,10 +89,11 @@ class Selection:
         if self.incumbent is None or self.incumbent is who:
             self.incumbent = who
         else:
-            mine, best = who.advantage(judge), self.incumbent.advantage(judge)
+            gain = who.advantage(judge) - self.incumbent.advantage(judge)
             knows_more = who.n_data >= self.config.challenge * self.incumbent.n_data
-            if mine > best + tolerance or (knows_more and mine >= best - tolerance):
-                self.incumbent = who  # better than the model errs; or as good, and it knows much more
+            shortfall = self.config.tolerance_tried * judge.value_range
+            if gain > tolerance or (knows_more and gain >= -shortfall):
+                self.incumbent = who  # better than the model errs; or it knows more, and one episode tells little
         self._judge()
 
     def _tolerance(self, newest: Lived) -> float:

@@ -53,6 +53,7 @@ class SmootherConfig:
     n_judged: int = 4  # episodes by which a plan is judged
     challenge: float = 1.25  # times the data of a plan that lives well: a plan that knows this much more is tried
     tolerance_lived: float = 0.02  # shortfall of lived against planned value, in ranges of the value, that is none
+    tolerance_tried: float = 0.05  # … of a plan that knows more against the one before: single episodes differ so much
     # when to plan
     warm: int = 20  # steps at random before the first plan
     grow_mid: float = 0.3  # more data, within an episode
