@@ -91,14 +91,18 @@ def test_a_plan_that_knows_more_is_tried_once_and_takes_the_place_if_it_lives_as
     selection.propose(Judge(), 150)
     second = selection.acting
     assert second is selection.newest is not first
-    assert selection.trusted is first  # in the meantime
+    assert selection.trusted is second  # one episode of the first tells little
     selection.lived(second, episode_of(100), cut_off=False)
     assert selection.acting is selection.trusted is selection.incumbent is first
+    for _ in range(3):
+        selection.lived(first, episode_of(500), cut_off=True)
     selection.propose(Judge(), 200)
     third = selection.acting
     assert third is selection.newest
+    assert selection.trusted is first  # until the third was tried
     selection.lived(third, episode_of(500), cut_off=True)
     assert selection.trusted is selection.incumbent is third
+    assert len(third.returns) == selection.config.n_judged * MOMENTS  # with the record of the one before
     selection.propose(Judge(105.0), 210)  # it believes that there is more
     assert selection.acting is selection.trusted is selection.newest
     assert isinstance(third, Lived)

@@ -42,6 +42,11 @@ class Lived:
         for rows in (self.starts, self.ends, self.returns, self.tails):
             del rows[:-most]
 
+    def follow(self, other: Lived, n_judged: int) -> None:
+        """Take over the record of a plan whose place it takes: both are judged by the last episodes of either."""
+        for name in ("starts", "ends", "returns", "tails"):
+            setattr(self, name, (getattr(other, name) + getattr(self, name))[-n_judged * MOMENTS :])
+
     def advantage(self, judge: VectorPlan) -> float:
         """Mean of lived minus planned value over the last episodes, judged by the values of `judge`."""
         start, end = (judge.state_value(np.array(observed)) for observed in (self.starts, self.ends))
@@ -67,17 +72,25 @@ class Selection:
         """The plan to exploit by, None before the first.
 
         A confirmed incumbent: the newest believes in no better, and was not lived by yet. Otherwise the newest: what
-        went wrong taught it, and the incumbent may not know of it.
+        went wrong taught it, and the incumbent may not know of it. So it is while the incumbent has not lived long
+        enough to be known, and the newest knows more than it does.
         """
-        return self.incumbent if self.confirmed else self.newest
+        incumbent = self.incumbent
+        proven = incumbent is not None and len(incumbent.returns) >= self.config.n_judged * MOMENTS
+        return incumbent if self.confirmed and (proven or not self._is_challenged) else self.newest
 
     @property
     def acting(self) -> Lived | None:
-        """The plan to learn by: the trusted one, but one that knows much more is lived by for an episode."""
-        newest, trusted = self.newest, self.trusted
-        if newest is None or trusted is None or newest.returns:
-            return trusted
-        return newest if newest.n_data >= self.config.challenge * trusted.n_data else trusted
+        """The plan to learn by: a confirmed incumbent, but one that knows more is lived by for an episode."""
+        return self.incumbent if self.confirmed and not self._is_challenged else self.newest
+
+    @property
+    def _is_challenged(self) -> bool:
+        """Whether the newest plan knows more than the incumbent and was not tried yet."""
+        newest, incumbent = self.newest, self.incumbent
+        if newest is None or incumbent is None or newest.returns:
+            return False
+        return newest.n_data >= self.config.challenge * incumbent.n_data
 
     def lived(self, who: Lived, episode: Underway, *, cut_off: bool) -> None:
         """An episode came to its end under `who`, or was cut off."""
@@ -92,8 +105,12 @@ class Selection:
             gain = who.advantage(judge) - self.incumbent.advantage(judge)
             knows_more = who.n_data >= self.config.challenge * self.incumbent.n_data
             shortfall = self.config.tolerance_tried * judge.value_range
-            if gain > tolerance or (knows_more and gain >= -shortfall):
-                self.incumbent = who  # better than the model errs; or it knows more, and one episode tells little
+            if gain > tolerance:  # better than the model errs
+                self.incumbent = who
+            elif knows_more and gain >= -shortfall:  # one episode tells little
+                if self.confirmed:
+                    who.follow(self.incumbent, self.config.n_judged)
+                self.incumbent = who
         self._judge()
 
     def _tolerance(self, newest: Lived) -> float:
