@@ -50,6 +50,7 @@ class VectorPlan:
         q: Floats = ends.total.max(0).reshape(n, n_actions)
         if curious:
             return q
+        later = _plain_actions(self.model.codes)
         for _ in range(config.depth):
             n_paths = ends.total.shape[1] // n
             flat = ends.total.reshape(-1, n, n_paths).transpose(1, 0, 2).reshape(n, -1)
@@ -58,13 +59,13 @@ class VectorPlan:
             stride = (top // n_paths).ravel()
             path = (top % n_paths + np.arange(n)[:, None] * n_paths).ravel()
             reward, discount, here = ends.reward[stride, path], ends.discount[stride, path], ends.end[stride, path]
-            first = np.repeat(first[path], n_actions)
-            follows = np.tile(np.arange(n_actions), len(here))
-            more = self._ends(np.repeat(here, n_actions, 0), follows, config.strides_on, config, False)
-            reward, discount = np.repeat(reward, n_actions), np.repeat(discount, n_actions)
+            first = np.repeat(first[path], len(later))
+            follows = np.tile(later, len(here))
+            more = self._ends(np.repeat(here, len(later), 0), follows, config.strides_on, config, False)
+            reward, discount = np.repeat(reward, len(later)), np.repeat(discount, len(later))
             ends = _Ends(more.end, reward + discount * more.reward, discount * more.discount,
                          reward + discount * more.total)  # fmt: skip
-            np.maximum.at(q, (np.repeat(np.arange(n), k * n_actions), first), ends.total.max(0))
+            np.maximum.at(q, (np.repeat(np.arange(n), k * len(later)), first), ends.total.max(0))
         return q
 
     def _ends(self, x: Floats, action: Ints, strides: tuple[int, ...], config: SmootherConfig, curious: bool) -> _Ends:
@@ -82,6 +83,12 @@ class VectorPlan:
         fear = config.pessimism * unknown
         reward, discount = ahead.reward + ahead.discount * fear * self.floor, ahead.discount * (1 - fear)
         return _Ends(ahead.end, reward, discount, reward + discount * value)
+
+
+def _plain_actions(codes: Floats) -> Ints:
+    """Actions that may follow the first one in a beam: of a grid the corners and middles, 9 of 25 in two dimensions."""
+    plain: Ints = np.flatnonzero(((codes == 0) | (np.abs(codes) == 1)).all(1))
+    return plain if len(plain) else np.arange(len(codes))
 
 
 class _Ends(NamedTuple):
