@@ -54,8 +54,8 @@ class Judge:
 
     is_lost, value_range = False, 100.0
 
-    def __init__(self, value: float = 100.0) -> None:
-        self.value = value
+    def __init__(self, value: float = 100.0, bound: float = 200.0) -> None:
+        self.value, self.bound = value, bound
 
     def state_value(self, x: np.ndarray) -> np.ndarray:
         return np.full(len(x), self.value)
@@ -106,3 +106,16 @@ def test_a_plan_that_knows_more_is_tried_once_and_takes_the_place_if_it_lives_as
     selection.propose(Judge(105.0), 210)  # it believes that there is more
     assert selection.acting is selection.trusted is selection.newest
     assert isinstance(third, Lived)
+
+
+def test_a_plan_than_which_none_can_be_better_is_not_challenged_until_it_fails():
+    selection = Selection(SmootherConfig())
+    selection.propose(Judge(bound=100.0), 100)
+    first = selection.acting
+    selection.lived(first, episode_of(500), cut_off=True)
+    assert selection.perfect
+    selection.propose(Judge(bound=100.0), 1000)
+    assert selection.acting is selection.trusted is first
+    selection.lived(first, episode_of(100), cut_off=False)
+    assert not selection.perfect
+    assert selection.acting is selection.trusted is selection.newest

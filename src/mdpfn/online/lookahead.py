@@ -24,6 +24,7 @@ class VectorPlan:
     hope: Floats  # (nodes,) values without fear of the unknown: what is believed possible
     hope_slope: Floats
     floor: float  # what the unknown is feared to be worth
+    bound: float  # no state is thought to be worth more, in rewards as they are
     curious: Floats | None = None  # (nodes,) values of the unknown, only while lost
     curious_slope: Floats | None = None
 

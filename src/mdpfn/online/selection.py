@@ -49,8 +49,12 @@ class Lived:
 
     def advantage(self, judge: VectorPlan) -> float:
         """Mean of lived minus planned value over the last episodes, judged by the values of `judge`."""
-        start, end = (judge.state_value(np.array(observed)) for observed in (self.starts, self.ends))
-        return float(np.mean(np.array(self.returns) + np.array(self.tails) * end - start))
+        return self.value(judge) - float(np.mean(judge.state_value(np.array(self.starts))))
+
+    def value(self, judge: VectorPlan) -> float:
+        """Mean of lived value over the last episodes; `judge` says what follows where they were cut off."""
+        after = judge.state_value(np.array(self.ends))
+        return float(np.mean(np.array(self.returns) + np.array(self.tails) * after))
 
 
 class Selection:
@@ -60,7 +64,8 @@ class Selection:
         self.config = config
         self.newest: Lived | None = None
         self.incumbent: Lived | None = None
-        self.confirmed = False  # the incumbent lives as well as the newest plan believes possible
+        self.confirmed = False  # the incumbent lives as well as the newest plan believes possible,
+        self.perfect = False  # and as well as anything could: every step pays the most that was ever paid
 
     def propose(self, plan: VectorPlan, n_data: int) -> None:
         """A new plan was made from n_data transitions."""
@@ -86,9 +91,9 @@ class Selection:
 
     @property
     def _is_challenged(self) -> bool:
-        """Whether the newest plan knows more than the incumbent and was not tried yet."""
+        """Whether the newest plan knows more than the incumbent, may be better, and was not tried yet."""
         newest, incumbent = self.newest, self.incumbent
-        if newest is None or incumbent is None or newest.returns:
+        if newest is None or incumbent is None or newest.returns or self.perfect:
             return False
         return newest.n_data >= self.config.challenge * incumbent.n_data
 
@@ -118,5 +123,6 @@ class Selection:
 
     def _judge(self) -> None:
         if self.incumbent is not None and self.newest is not None:
-            advantage = self.incumbent.advantage(self.newest.plan)
-            self.confirmed = advantage > -self._tolerance(self.newest)
+            judge, tolerance = self.newest.plan, self._tolerance(self.newest)
+            self.confirmed = self.incumbent.advantage(judge) > -tolerance
+            self.perfect = self.confirmed and self.incumbent.value(judge) > judge.bound - tolerance

@@ -105,7 +105,7 @@ class VectorLearner:
         if self.replan_every is not None and self.clock.steps_since_plan >= self.replan_every:
             return True
         if self.selection.confirmed:  # it lives as well as is believed possible: only more data may say otherwise
-            return done and self.evidence.growth >= config.challenge
+            return done and not self.selection.perfect and self.evidence.growth >= config.challenge
         return self.evidence.growth >= 1 + grow
 
     def begin(self, episodes: int) -> None:
@@ -149,7 +149,8 @@ class VectorLearner:
         value, hope = node_model.feared_and_hoped(floor, initial)
         index, weight = nodes.locate(np.array(evidence.memory.starts))
         start_value = float((weight * hope[index]).sum(1).mean())
-        lost = model.potential is None and is_lost(hope, start_value, attainable(data, config))
+        bound = attainable(data, config)
+        lost = model.potential is None and is_lost(hope, start_value, bound)
         curious = node_model.curious() if lost else None
         plan = VectorPlan(
             model=model,
@@ -159,6 +160,7 @@ class VectorLearner:
             hope=hope,
             hope_slope=nodes.slopes(hope),
             floor=floor,
+            bound=bound,
             curious=curious,
             curious_slope=None if curious is None else nodes.slopes(curious),
         )
