@@ -54,8 +54,11 @@ class Judge:
 
     is_lost, value_range = False, 100.0
 
+    def __init__(self, value: float = 100.0, bound: float = 200.0) -> None:
+        self.value, self.bound = value, bound
+
     def state_value(self, x: np.ndarray) -> np.ndarray:
-        return np.full(len(x), 100.0)
+        return np.full(len(x), self.value)
 
 
 def episode_of(n_steps: int) -> Underway:
@@ -73,14 +76,14 @@ def test_a_late_fall_counts():
     selection.lived(selection.acting, episode_of(400), cut_off=True)
     assert selection.confirmed
     assert len(selection.incumbent.returns) == MOMENTS
-    selection.propose(Judge(), 149)
+    selection.propose(Judge(), 110)
     assert selection.acting is selection.incumbent  # too little is new
     selection.lived(selection.acting, episode_of(400), cut_off=False)
     assert not selection.confirmed
-    assert selection.acting is selection.newest
+    assert selection.acting is selection.trusted is selection.newest
 
 
-def test_a_plan_that_knows_more_and_lives_as_well_takes_its_place_and_one_that_fails_does_not():
+def test_a_plan_that_knows_more_is_tried_once_and_takes_the_place_if_it_lives_as_well():
     selection = Selection(SmootherConfig())
     selection.propose(Judge(), 100)
     first = selection.acting
@@ -88,11 +91,31 @@ def test_a_plan_that_knows_more_and_lives_as_well_takes_its_place_and_one_that_f
     selection.propose(Judge(), 150)
     second = selection.acting
     assert second is selection.newest is not first
+    assert selection.trusted is second  # one episode of the first tells little
     selection.lived(second, episode_of(100), cut_off=False)
-    assert selection.incumbent is first
-    selection.propose(Judge(), 160)
+    assert selection.acting is selection.trusted is selection.incumbent is first
+    for _ in range(3):
+        selection.lived(first, episode_of(500), cut_off=True)
+    selection.propose(Judge(), 200)
     third = selection.acting
-    assert third is selection.newest  # what went wrong taught it
+    assert third is selection.newest
+    assert selection.trusted is first  # until the third was tried
     selection.lived(third, episode_of(500), cut_off=True)
-    assert selection.incumbent is third
+    assert selection.trusted is selection.incumbent is third
+    assert len(third.returns) == selection.config.n_judged * MOMENTS  # with the record of the one before
+    selection.propose(Judge(105.0), 210)  # it believes that there is more
+    assert selection.acting is selection.trusted is selection.newest
     assert isinstance(third, Lived)
+
+
+def test_a_plan_than_which_none_can_be_better_is_not_challenged_until_it_fails():
+    selection = Selection(SmootherConfig())
+    selection.propose(Judge(bound=100.0), 100)
+    first = selection.acting
+    selection.lived(first, episode_of(500), cut_off=True)
+    assert selection.perfect
+    selection.propose(Judge(bound=100.0), 1000)
+    assert selection.acting is selection.trusted is first
+    selection.lived(first, episode_of(100), cut_off=False)
+    assert not selection.perfect
+    assert selection.acting is selection.trusted is selection.newest

@@ -1,9 +1,11 @@
 """The agent on vectors: Box observations and actions, through the same doors as everything else."""
 
+import json
 from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 from gymnasium import spaces
 from numpy.testing import assert_array_equal
@@ -71,6 +73,22 @@ def test_every_form_of_vectors_is_solved(form):
     assert result.evaluation.mean() > -15
 
 
+class Odd(gym.ObservationWrapper):
+    """Nanometres beside light years, a dimension that never changes, and bounds that lie."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.observation_space = spaces.Box(0, 1, (3,), np.float64)
+
+    def observation(self, observation):
+        return np.array([1e-9 * observation[0], 7.0, 1e16 * observation[1]])
+
+
+def test_odd_units_and_dimensions_are_solved_too():
+    result = Agent.from_pretrained().solve(Odd(rail()), episodes=4, seed=0, evaluate=3)
+    assert result.evaluation.mean() > -15
+
+
 def test_the_result_tells_what_there_is(agent):
     text = str(agent.result)
     assert "4 episodes" in text
@@ -88,6 +106,27 @@ def test_values_can_be_looked_at(agent, tmp_path):
         agent.result.plot_values(tmp_path / "portrait.png", dims=(0, 2))
     with pytest.raises(MdpfnError, match="too few"):
         Agent.from_pretrained().reset(spaces.Box(0, 1), 2).result.plot_values(tmp_path / "none.png")
+
+
+def test_what_is_recommended_is_explained_by_the_nearest_evidence(agent, tmp_path):
+    found = agent.explain(np.array([-0.5, 0.0]))
+    assert found.recommended == agent.predict(np.array([-0.5, 0.0]))[0]
+    assert [a.value for a in found.actions] == sorted((a.value for a in found.actions), reverse=True)
+    data = agent.evidence.memory.batch()
+    for one in found.actions:
+        near = one.nearest[0]
+        rows = data.action == one.action
+        closest = (((data.x[rows] - [-0.5, 0.0]) / agent.evidence.nodes.scale) ** 2).sum(1).min() ** 0.5
+        assert near.distance == pytest.approx(closest)
+        assert [near.distance for near in one.nearest] == sorted(near.distance for near in one.nearest)
+    assert f"{found.recommended} is recommended" in str(found)
+    assert "the nearest time" in str(found)
+    assert "a guess" in str(agent.explain(np.array([50.0, 50.0])))
+    assert json.loads(json.dumps(found.to_dict(), default=int))["observation"] == [-0.5, 0.0]
+    found.plot(tmp_path / "why.png")
+    assert (tmp_path / "why.png").stat().st_size > 5_000
+    fresh = Agent.from_pretrained().reset(spaces.Box(0, 1), 2).explain([0.5])
+    assert "never tried" in str(fresh)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +232,22 @@ def test_a_fit_from_arrays_needs_no_spaces():
     assert agent.evidence.n_transitions == 400
     assert "400 transitions" in str(agent.result)
     assert_array_equal(agent.predict(np.array([[-0.5, 0.0], [0.9, 0.5]]))[0], [1, 0])
+
+
+def test_columns_of_floats_are_vectors():
+    rows = linear_world(400)
+    frame = {"place": rows.x[:, 0], "speed": rows.x[:, 1], "push": np.array(["left", "right"])[rows.action],
+             "reward": -np.abs(rows.y[:, 0] - 0.5), "then": rows.y[:, 0], "faster": rows.y[:, 1]}  # fmt: skip
+    columns = {"state": ["place", "speed"], "action": "push", "next_state": ["then", "faster"]}
+    agent = Agent.from_pretrained().fit(pd.DataFrame(frame), columns=columns, seed=0)
+    assert list(agent.predict(np.array([[-0.5, 0.0], [0.9, 0.5]]))[0]) == ["right", "left"]
+    assert "place + speed" in str(agent.result)
+    holes = pd.DataFrame(frame)
+    holes.loc[7, "speed"] = np.nan
+    with pytest.raises(MdpfnError, match="row 8"):
+        agent.fit(holes, columns=columns)
+    assert agent.evidence.n_transitions == 400
+    assert "1 rows left out" in str(agent.fit(holes, columns=columns, missing="drop").result)
 
 
 def test_a_fit_from_continuous_actions_keeps_them_as_they_are():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mdpfn.result import Result
     from mdpfn.spaces.discretize import Discretize
     from mdpfn.spaces.squashed import SquashedGaussian
+    from mdpfn.vector_explanation import VectorExplanation
     from mdpfn.vector_result import VectorResult
     from mdpfn.weights import Model, load_model
     from mdpfn.weights.limits import Limits
@@ -54,6 +55,7 @@ _HOME = {
     "TabularMDP": "mdpfn.model.mdp",
     "Transition": "mdpfn.evidence",
     "UnknownStateWarning": "mdpfn.plan",
+    "VectorExplanation": "mdpfn.vector_explanation",
     "VectorResult": "mdpfn.vector_result",
     "load_model": "mdpfn.weights",
 }
@@ -83,6 +85,7 @@ __all__ = [
     "TabularMDP",
     "Transition",
     "UnknownStateWarning",
+    "VectorExplanation",
     "VectorResult",
     "__version__",
     "load_model",

@@ -40,6 +40,7 @@ from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.features import StateFactors
 from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
+from mdpfn.vector_explanation import VectorExplanation
 from mdpfn.vector_result import VectorResult
 from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
 from mdpfn.weights.limits import Limits
@@ -399,9 +400,13 @@ class Agent:
         plan = self.plan()
         return np.asarray(plan.policy[plan.row(problem.encoding.find(observation))])
 
-    def explain(self, observation: Any) -> Explanation:
+    def explain(self, observation: Any) -> Explanation | VectorExplanation:
         """Why an action is recommended there: what was seen of every action, what it may be worth, what decides."""
-        state = self._tabular.encoding.find(observation)
+        problem = self.problem
+        if isinstance(problem, VectorProblem):
+            with problem.turn():
+                return VectorExplanation.of(problem, observation)
+        state = problem.encoding.find(observation)
         return Explanation.of(self.plan(), self.result.coverage, state, observation)
 
     def report(self, path: str | Path, *, title: str = "What the data says to do") -> None:

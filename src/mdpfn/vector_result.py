@@ -39,6 +39,7 @@ class VectorResult(Result):
             "discount": problem.options.discount,
             "weights": weights,
             "columns": problem.columns,
+            "notes": problem.notes,
             "n_nodes": 0 if plan is None else len(plan.nodes),
             "learner": learner,
             "is_lost": plan is not None and plan.is_lost,

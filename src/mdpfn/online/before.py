@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 PACKAGE = __name__.partition(".")[0]
-IMMUTABLE = {int, float, str, tuple, bool}
+IMMUTABLE = {int, float, str, tuple, bool, bytes, type(None), np.ndarray}
 
 
 class Before:

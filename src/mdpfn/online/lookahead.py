@@ -24,6 +24,7 @@ class VectorPlan:
     hope: Floats  # (nodes,) values without fear of the unknown: what is believed possible
     hope_slope: Floats
     floor: float  # what the unknown is feared to be worth
+    bound: float  # no state is thought to be worth more, in rewards as they are
     curious: Floats | None = None  # (nodes,) values of the unknown, only while lost
     curious_slope: Floats | None = None
 
@@ -46,10 +47,11 @@ class VectorPlan:
         """(n, actions) Q(x, a) of observations (n, d)."""
         n, n_actions = len(x), len(self.model.codes)
         first = np.tile(np.arange(n_actions), n)  # action of every partial plan
-        ends = self._ends(np.repeat(x, n_actions, 0), first, config, curious)
+        ends = self._ends(np.repeat(x, n_actions, 0), first, config.strides, config, curious)
         q: Floats = ends.total.max(0).reshape(n, n_actions)
         if curious:
             return q
+        later = _plain_actions(self.model.codes)
         for _ in range(config.depth):
             n_paths = ends.total.shape[1] // n
             flat = ends.total.reshape(-1, n, n_paths).transpose(1, 0, 2).reshape(n, -1)
@@ -58,17 +60,18 @@ class VectorPlan:
             stride = (top // n_paths).ravel()
             path = (top % n_paths + np.arange(n)[:, None] * n_paths).ravel()
             reward, discount, here = ends.reward[stride, path], ends.discount[stride, path], ends.end[stride, path]
-            first = np.repeat(first[path], n_actions)
-            more = self._ends(np.repeat(here, n_actions, 0), np.tile(np.arange(n_actions), len(here)), config, False)
-            reward, discount = np.repeat(reward, n_actions), np.repeat(discount, n_actions)
+            first = np.repeat(first[path], len(later))
+            follows = np.tile(later, len(here))
+            more = self._ends(np.repeat(here, len(later), 0), follows, config.strides_on, config, False)
+            reward, discount = np.repeat(reward, len(later)), np.repeat(discount, len(later))
             ends = _Ends(more.end, reward + discount * more.reward, discount * more.discount,
                          reward + discount * more.total)  # fmt: skip
-            np.maximum.at(q, (np.repeat(np.arange(n), k * n_actions), first), ends.total.max(0))
+            np.maximum.at(q, (np.repeat(np.arange(n), k * len(later)), first), ends.total.max(0))
         return q
 
-    def _ends(self, x: Floats, action: Ints, config: SmootherConfig, curious: bool) -> _Ends:
+    def _ends(self, x: Floats, action: Ints, strides: tuple[int, ...], config: SmootherConfig, curious: bool) -> _Ends:
         """What every stride of these actions leads to."""
-        ahead = self.model.roll(x, action, config.strides)
+        ahead = self.model.roll(x, action, strides)
         shape = ahead.reward.shape
         of_nodes, slope = self.value, self.slope
         if curious and self.curious is not None and self.curious_slope is not None:
@@ -81,6 +84,12 @@ class VectorPlan:
         fear = config.pessimism * unknown
         reward, discount = ahead.reward + ahead.discount * fear * self.floor, ahead.discount * (1 - fear)
         return _Ends(ahead.end, reward, discount, reward + discount * value)
+
+
+def _plain_actions(codes: Floats) -> Ints:
+    """Actions that may follow the first one in a beam: of a grid the corners and middles, 9 of 25 in two dimensions."""
+    plain: Ints = np.flatnonzero(((codes == 0) | (np.abs(codes) == 1)).all(1))
+    return plain if len(plain) else np.arange(len(codes))
 
 
 class _Ends(NamedTuple):

@@ -42,10 +42,19 @@ class Lived:
         for rows in (self.starts, self.ends, self.returns, self.tails):
             del rows[:-most]
 
+    def follow(self, other: Lived, n_judged: int) -> None:
+        """Take over the record of a plan whose place it takes: both are judged by the last episodes of either."""
+        for name in ("starts", "ends", "returns", "tails"):
+            setattr(self, name, (getattr(other, name) + getattr(self, name))[-n_judged * MOMENTS :])
+
     def advantage(self, judge: VectorPlan) -> float:
         """Mean of lived minus planned value over the last episodes, judged by the values of `judge`."""
-        start, end = (judge.state_value(np.array(observed)) for observed in (self.starts, self.ends))
-        return float(np.mean(np.array(self.returns) + np.array(self.tails) * end - start))
+        return self.value(judge) - float(np.mean(judge.state_value(np.array(self.starts))))
+
+    def value(self, judge: VectorPlan) -> float:
+        """Mean of lived value over the last episodes; `judge` says what follows where they were cut off."""
+        after = judge.state_value(np.array(self.ends))
+        return float(np.mean(np.array(self.returns) + np.array(self.tails) * after))
 
 
 class Selection:
@@ -55,7 +64,8 @@ class Selection:
         self.config = config
         self.newest: Lived | None = None
         self.incumbent: Lived | None = None
-        self.confirmed = False  # the incumbent lives as well as the newest plan believes possible
+        self.confirmed = False  # the incumbent lives as well as the newest plan believes possible,
+        self.perfect = False  # and as well as anything could: every step pays the most that was ever paid
 
     def propose(self, plan: VectorPlan, n_data: int) -> None:
         """A new plan was made from n_data transitions."""
@@ -63,16 +73,29 @@ class Selection:
         self._judge()
 
     @property
-    def acting(self) -> Lived | None:
-        """The plan to act with, None before the first.
+    def trusted(self) -> Lived | None:
+        """The plan to exploit by, None before the first.
 
-        A confirmed incumbent is challenged only when the newest knows much more than it did. Otherwise the newest acts,
-        also after a challenge in vain: what went wrong taught it, and the incumbent may not know of it either.
+        A confirmed incumbent: the newest believes in no better, and was not lived by yet. Otherwise the newest: what
+        went wrong taught it, and the incumbent may not know of it. So it is while the incumbent has not lived long
+        enough to be known, and the newest knows more than it does.
         """
+        incumbent = self.incumbent
+        proven = incumbent is not None and len(incumbent.returns) >= self.config.n_judged * MOMENTS
+        return incumbent if self.confirmed and (proven or not self._is_challenged) else self.newest
+
+    @property
+    def acting(self) -> Lived | None:
+        """The plan to learn by: a confirmed incumbent, but one that knows more is lived by for an episode."""
+        return self.incumbent if self.confirmed and not self._is_challenged else self.newest
+
+    @property
+    def _is_challenged(self) -> bool:
+        """Whether the newest plan knows more than the incumbent, may be better, and was not tried yet."""
         newest, incumbent = self.newest, self.incumbent
-        if incumbent is None or newest is None or not self.confirmed:
-            return newest
-        return newest if newest.n_data >= self.config.challenge * incumbent.n_data else incumbent
+        if newest is None or incumbent is None or newest.returns or self.perfect:
+            return False
+        return newest.n_data >= self.config.challenge * incumbent.n_data
 
     def lived(self, who: Lived, episode: Underway, *, cut_off: bool) -> None:
         """An episode came to its end under `who`, or was cut off."""
@@ -84,10 +107,15 @@ class Selection:
         if self.incumbent is None or self.incumbent is who:
             self.incumbent = who
         else:
-            mine, best = who.advantage(judge), self.incumbent.advantage(judge)
+            gain = who.advantage(judge) - self.incumbent.advantage(judge)
             knows_more = who.n_data >= self.config.challenge * self.incumbent.n_data
-            if mine > best + tolerance or (knows_more and mine >= best - tolerance):
-                self.incumbent = who  # better than the model errs; or as good, and it knows much more
+            shortfall = self.config.tolerance_tried * judge.value_range
+            if gain > tolerance:  # better than the model errs
+                self.incumbent = who
+            elif knows_more and gain >= -shortfall:  # one episode tells little
+                if self.confirmed:
+                    who.follow(self.incumbent, self.config.n_judged)
+                self.incumbent = who
         self._judge()
 
     def _tolerance(self, newest: Lived) -> float:
@@ -95,5 +123,6 @@ class Selection:
 
     def _judge(self) -> None:
         if self.incumbent is not None and self.newest is not None:
-            advantage = self.incumbent.advantage(self.newest.plan)
-            self.confirmed = advantage > -self._tolerance(self.newest)
+            judge, tolerance = self.newest.plan, self._tolerance(self.newest)
+            self.confirmed = self.incumbent.advantage(judge) > -tolerance
+            self.perfect = self.confirmed and self.incumbent.value(judge) > judge.bound - tolerance

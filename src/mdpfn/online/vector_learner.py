@@ -11,7 +11,7 @@ from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.lost import attainable, is_lost
 from mdpfn.online.before import Before
 from mdpfn.online.lookahead import VectorPlan
-from mdpfn.online.selection import Selection
+from mdpfn.online.selection import Lived, Selection
 from mdpfn.online.underway import Underway
 from mdpfn.planners.node_values import NodeModel
 from mdpfn.planners.policies import softmax
@@ -58,7 +58,7 @@ class VectorLearner:
     def act(self, x: Floats) -> int:
         """The action to take now, exploring."""
         mask = self._masks.pop(x.tobytes(), None)
-        lived = self.selection.acting
+        lived = self._acting
         if lived is None:
             return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))
         q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and self.explore)
@@ -69,18 +69,23 @@ class VectorLearner:
         """Learn from one transition, and plan again if enough is new."""
         x, y = np.asarray(transition.state), np.asarray(transition.next_state)
         novelty = self.evidence.add(transition)
-        done = bool(transition.ends_episode)
+        done, lived = bool(transition.ends_episode), self._acting
         episode = self._episode(x)
         episode.step(float(transition.reward), y, self.config.discount)
         self.clock.advance(0, ends_episode=done, replan_trigger=novelty.replan_trigger)
         if done:
             self.under_way.remove(episode)
-            lived = self.selection.acting
             if lived is not None:
                 self.selection.lived(lived, episode, cut_off=not transition.terminated)
         if self._plans_again(done):
             self.replan()
         return novelty
+
+    @property
+    def _acting(self) -> Lived | None:
+        """The plan to act by: plans are not tried out where nothing that is learned can be used later."""
+        explores = self.explore and not self.clock.is_last_episode
+        return self.selection.acting if explores else self.selection.trusted
 
     def _episode(self, x: Floats) -> Underway:
         """The episode that x belongs to, a new one if none ended there."""
@@ -99,7 +104,9 @@ class VectorLearner:
             return False
         if self.replan_every is not None and self.clock.steps_since_plan >= self.replan_every:
             return True
-        return self.evidence.growth >= 1 + grow and (done or not self.selection.confirmed)
+        if self.selection.confirmed:  # it lives as well as is believed possible: only more data may say otherwise
+            return done and not self.selection.perfect and self.evidence.growth >= config.challenge
+        return self.evidence.growth >= 1 + grow
 
     def begin(self, episodes: int) -> None:
         """So many episodes follow now, wherever the last one was left."""
@@ -108,7 +115,7 @@ class VectorLearner:
 
     def plan(self) -> VectorPlan | None:
         """The plan to exploit by, None before the first."""
-        lived = self.selection.acting
+        lived = self.selection.trusted
         return None if lived is None else lived.plan
 
     def action_values(self, x: Floats) -> Floats:
@@ -142,7 +149,8 @@ class VectorLearner:
         value, hope = node_model.feared_and_hoped(floor, initial)
         index, weight = nodes.locate(np.array(evidence.memory.starts))
         start_value = float((weight * hope[index]).sum(1).mean())
-        lost = model.potential is None and is_lost(hope, start_value, attainable(data, config))
+        bound = attainable(data, config)
+        lost = model.potential is None and is_lost(hope, start_value, bound)
         curious = node_model.curious() if lost else None
         plan = VectorPlan(
             model=model,
@@ -152,6 +160,7 @@ class VectorLearner:
             hope=hope,
             hope_slope=nodes.slopes(hope),
             floor=floor,
+            bound=bound,
             curious=curious,
             curious_slope=None if curious is None else nodes.slopes(curious),
         )

@@ -32,7 +32,7 @@ def learner_to_arrays(learner: VectorLearner) -> Arrays:
     arrays[STARTS] = np.array(evidence.memory.starts).reshape(-1, n_dims)
     arrays[SCALE] = np.array(evidence.reward_scale)
     same = selection.incumbent is not None and selection.incumbent is selection.newest
-    counts = [evidence.n_transitions, evidence.n_tabled, selection.confirmed]
+    counts = [evidence.n_transitions, evidence.n_tabled, selection.confirmed, selection.perfect]
     arrays[COUNTS] = np.array([*counts, same], dtype=np.int64)
     if selection.newest is not None:
         arrays |= _lived_to_arrays(selection.newest, NEWEST, n_dims)
@@ -56,10 +56,10 @@ def restore_learner(learner: VectorLearner, arrays: Mapping[str, NDArray[Any]]) 
         evidence.extend(Batch(*(arrays[MEMORY + name] for name in Batch._fields)))
         for start in arrays[STARTS]:
             evidence.add_start(start)
-        n_seen, n_tabled, confirmed, same = arrays[COUNTS].tolist()
+        n_seen, n_tabled, confirmed, perfect, same = arrays[COUNTS].tolist()
         evidence.memory.n_seen, evidence.n_tabled = n_seen, n_tabled
         evidence.reward_scale = float(arrays[SCALE])
-        selection.confirmed = bool(confirmed)
+        selection.confirmed, selection.perfect = bool(confirmed), bool(perfect)
         selection.newest = _lived_from_arrays(arrays, NEWEST)
         selection.incumbent = selection.newest if same else _lived_from_arrays(arrays, INCUMBENT)
         if selection.newest is not None:
@@ -98,7 +98,7 @@ def _check_columns(arrays: Mapping[str, NDArray[Any]], evidence: SmoothedEvidenc
     wanted = {MEMORY + name: (shape, {"action": "i", "ended": "b"}.get(name, "f")) for name, shape in shapes.items()}
     for name, width in ((STARTS, d), (UNDER_WAY + "moments", d), (UNDER_WAY + "last", d), (UNDER_WAY + "sums", 2)):
         wanted[name] = ((len(arrays[name]), width), "f")
-    wanted |= {SCALE: ((), "f"), COUNTS: ((4,), "i"), UNDER_WAY + "counts": ((len(arrays[UNDER_WAY + "last"]), 3), "i")}
+    wanted |= {SCALE: ((), "f"), COUNTS: ((5,), "i"), UNDER_WAY + "counts": ((len(arrays[UNDER_WAY + "last"]), 3), "i")}
     for name, (shape, kind) in wanted.items():
         array = arrays[name]
         if array.shape != shape or array.dtype.kind != kind or array.dtype.itemsize not in (1, 8):

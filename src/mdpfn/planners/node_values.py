@@ -11,6 +11,8 @@ from mdpfn.evidence import PairTable
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.model.empirical import Assumptions, EmpiricalModel
 
+EVALUATIONS = 20  # of a policy, before it is improved
+
 
 @dataclass(frozen=True, eq=False)
 class NodeModel:
@@ -59,6 +61,29 @@ class NodeModel:
         if initial is not None:
             start[:n] = initial
         size = max(float(np.abs(start).max()), float(np.abs(reward).max()), 1e-3)
-        config = self.config
-        swept = self.model.sweep(assumed, max_sweeps=config.sweeps, tolerance=config.tolerance * size, initial=start)
+        tolerance = self.config.tolerance * size
+        for column in range(n_columns):
+            self._approach(reward[:, column], discount[:, column], start[:, column], tolerance)
+        swept = self.model.sweep(assumed, max_sweeps=self.config.sweeps, tolerance=tolerance, initial=start)
         return swept.v[:n]
+
+    def _approach(self, reward: Floats, discount: Floats, value: Floats, tolerance: float) -> None:
+        """Bring values (tokens,) near the solution, by modified policy iteration (Puterman and Shin 1978).
+
+        After every backup of all pairs come some of the best pair of every node alone, which cost a tenth.
+        """
+        transition, state = self.model.transition, self.model.layout.visited_state
+        n = self.model.layout.n_active
+        first = np.searchsorted(state, np.arange(n))
+        for _ in range(self.config.sweeps):
+            q = reward + discount * (transition @ value)
+            best = np.maximum.reduceat(q, first)
+            change = np.abs(best - value[:n]).max()
+            value[:n] = best
+            if change < tolerance:
+                return
+            greedy = np.flatnonzero(q == best[state])
+            greedy = greedy[np.searchsorted(state[greedy], np.arange(n))]
+            follows, pays, counts = transition[greedy], reward[greedy], discount[greedy]
+            for _ in range(EVALUATIONS):
+                value[:n] = pays + counts * (follows @ value)

@@ -15,6 +15,7 @@ from mdpfn.agent import Agent
 from mdpfn.baselines import BASELINES
 from mdpfn.bench.environments import ENVIRONMENTS
 from mdpfn.errors import MdpfnError
+from mdpfn.explanation import Explanation
 from mdpfn.model.exact import Scorer
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.play.board import Board
@@ -209,7 +210,7 @@ def explain(agent: Agent, board: Board, state: int) -> dict[str, Any]:
     """What the agent knows of a state: of every action how often it was tried, and where Q* may lie."""
     _check_number("state", state, 0, len(board.cells) - 1, whole=True)
     plan = agent.plan()
-    known = agent.explain(plan.states[state])
+    known = Explanation.of(plan, agent.result.coverage, state, plan.states[state])
     actions = [
         {
             "name": name,

@@ -14,7 +14,8 @@ class SmootherConfig:
     capacity: int = 8192  # transitions kept; beyond it the densest cells are thinned
     n_starts: int = 64  # first observations of episodes kept
     # Gaussian process
-    n_inducing: int = 300  # Nyström points of the smooth part
+    n_inducing: int = 300  # Nyström points of the smooth part, at most,
+    unexplained: float = 0.01  # and no more when what they leave open is this share of the noise
     n_hyper: int = 250  # points in the marginal likelihood
     n_fit: int = 6000  # points in the posterior
     hyper_steps: int = 25  # L-BFGS steps, again when data has doubled
@@ -44,17 +45,19 @@ class SmootherConfig:
     tolerance: float = 1e-5  # of the largest value
     # acting
     beam: int = 6
+    strides_on: tuple[int, ...] = (1, 2, 4, 8)  # of the second and later options of a beam
     depth: int = 2
     grid: int = 5  # points per dimension of a continuous action
     max_actions: int = 25  # candidates when a grid would be larger
     # keeping plans
     n_judged: int = 4  # episodes by which a plan is judged
-    challenge: float = 1.5  # times the data of a plan that lives well: a new plan may take its place
+    challenge: float = 1.25  # times the data of a plan that lives well: a plan that knows this much more is tried
     tolerance_lived: float = 0.02  # shortfall of lived against planned value, in ranges of the value, that is none
+    tolerance_tried: float = 0.05  # … of a plan that knows more against the one before: single episodes differ so much
     # when to plan
     warm: int = 20  # steps at random before the first plan
     grow_mid: float = 0.3  # more data, within an episode
-    grow_end: float = 0.1  # … and at its end
+    grow_end: float = 0.03  # … and at its end
     optimism: float = 0.5  # how far above the 90th percentile a reward may lie, in ranges, for the test "lost"
 
     @property

@@ -73,20 +73,25 @@ class Memory:
 
 def thin(z: Floats, n: int, cell: float = 0.02, labels: Ints | None = None) -> tuple[Ints, float]:
     """Indices of at most n rows, one per cell of the finest grid that allows it (and per label), and its cell size."""
-    while True:
-        keys = np.floor(z / cell).astype(np.int64)
-        if labels is not None:
-            keys = np.column_stack([keys, labels])
-        low = keys.min(0)
-        span = keys.max(0) - low + 1
-        if float(np.prod(span.astype(float))) < 2.0**62:  # one integer per cell: much faster than rows
-            flat = np.ravel_multi_index(tuple((keys - low).T), tuple(span))
-        else:
-            flat = (keys * (np.random.default_rng(0).integers(1, 2**62, keys.shape[1]) | 1)).sum(1)
-        index = np.unique(flat, return_index=True)[1]
-        if len(index) <= n:
-            return index, cell
+    z = z - z.min(0)  # so that one large cell holds everything
+    index = _one_per_cell(z, cell, labels)
+    while len(index) > n and np.ptp(z) > cell:
         cell *= max(1.15, (len(index) / max(n, 1)) ** (1 / (2 + z.shape[1])))
+        index = _one_per_cell(z, cell, labels)
+    return index[:n], cell
+
+
+def _one_per_cell(z: Floats, cell: float, labels: Ints | None) -> Ints:
+    """The first row in every cell of a grid (and of every label)."""
+    keys = np.floor(z / cell).astype(np.int64)
+    if labels is not None:
+        keys = np.column_stack([keys, labels])
+    span = keys.max(0) + 1
+    if float(np.prod(span.astype(float))) < 2.0**62:  # one integer per cell: much faster than rows
+        flat = np.ravel_multi_index(tuple(keys.T), tuple(span))
+    else:
+        flat = (keys * (np.random.default_rng(0).integers(1, 2**62, keys.shape[1]) | 1)).sum(1)
+    return np.unique(flat, return_index=True)[1]
 
 
 @lru_cache

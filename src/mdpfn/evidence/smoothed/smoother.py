@@ -3,17 +3,19 @@
 k(u, u′) = s₁² (1 + u·u′) + s₂² (u·u′)² + s_f² exp(−½ Σ (u − u′)² / ℓ²),  u = ((x − mean) / std, code of the action)
 
 The linear part extrapolates from two dozen points, the quadratic one knows products of speeds, angles and actions,
-the smooth part bends both. Length-scales are shared by all
-outputs, variances are per output; both are maximum a posteriori on a few points, the posterior is Bayesian
-regression on Nyström points. Residuals far out (walls, contacts) are set aside and the fit is repeated.
+the smooth part bends both. Length-scales are shared by all outputs, variances are per output; both are maximum a
+posteriori on a few points, the posterior is Bayesian regression on Nyström points, as many as it takes. Residuals far
+out (walls, contacts) are set aside and the fit is repeated.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
+from numpy.typing import NDArray
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
@@ -41,7 +43,7 @@ class Smoother:
     inv_length_square: Floats  # (p + 1,) 1 / ℓ², last entry 0
     w_linear: Floats  # (p + 1, outputs), last row the bias
     w_smooth: Floats  # (m, outputs)
-    w_quadratic: Floats | None  # (p (p + 1) / 2, outputs) of u_i u_j with i ≤ j
+    w_quadratic: Floats  # (p (p + 1) / 2, outputs) of u_i u_j with i ≤ j
     theta: Floats  # log hyper-parameters, to start the next fit from
     n_fitted: int  # transitions from which theta was fitted
     active: Ints  # outputs that vary
@@ -49,33 +51,51 @@ class Smoother:
     known_error: float  # largest median residual when theta was fitted
 
     def inputs(self, x: Floats, code: Floats) -> Floats:
-        """(n, p + 1) u with a trailing one."""
-        d = len(self.mean_in)
-        u = np.empty((len(x), d + code.shape[1] + 1))
-        u[:, :d] = x
-        u[:, :d] -= self.mean_in
-        u[:, :d] /= self.scale_in
-        u[:, d:-1] = code
-        u[:, -1] = 1
-        return u
+        """(n, f) features [u, 1, u_i u_j]; the products are filled in by `outputs`."""
+        d, p = len(self.mean_in), len(self.w_linear)
+        features = np.empty((len(x), p + len(self.w_quadratic)))
+        features[:, :d] = (x - self.mean_in) / self.scale_in
+        features[:, d : p - 1] = code
+        features[:, p - 1] = 1
+        return features
 
-    def outputs(self, u: Floats) -> Floats:
-        """(n, d + 1) mean displacement and reward of inputs; rewards within the range that was seen."""
-        k = u @ self.basis
-        k += ((u * u) @ (-0.5 * self.inv_length_square))[:, None]
+    def outputs(self, features: Floats) -> Floats:
+        """(n, d + 1) mean displacement and reward of inputs, the reward not yet kept within its range."""
+        p = len(self.w_linear)
+        i, j = index_pairs(p - 1)
+        np.multiply(features.take(i, 1), features.take(j, 1), out=features[:, p:])
+        k = (features @ self._exponents).astype(np.float32)
         np.exp(k, out=k)
-        out: Floats = k @ self.w_smooth
-        out += u @ self.w_linear
-        if self.w_quadratic is not None:
-            out += _products(u) @ self.w_quadratic
-        reward = out[:, -1]
-        np.maximum(reward, self.reward_low, out=reward)
-        np.minimum(reward, self.reward_high, out=reward)
+        out: Floats = features @ self._weights
+        out += k @ self._smooth_weights
         return out
 
     def predict(self, x: Floats, code: Floats) -> Floats:
         """(n, d + 1) mean displacement and reward."""
-        return self.outputs(self.inputs(x, code))
+        out = self.outputs(self.inputs(x, code))
+        out[:, -1] = self.possible(out[:, -1])
+        return out
+
+    def possible(self, reward: Floats) -> Floats:
+        """Rewards, within the range that was seen."""
+        return np.minimum(np.maximum(reward, self.reward_low), self.reward_high)
+
+    @cached_property
+    def _exponents(self) -> Floats:
+        """(f, m) features to −½ ‖(u − b) / ℓ‖²."""
+        i, j = index_pairs(len(self.w_linear) - 1)
+        squares = np.where(i == j, -0.5 * self.inv_length_square[i], 0.0)
+        return np.concatenate([self.basis, np.repeat(squares[:, None], self.basis.shape[1], 1)])
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """(f, outputs) of the linear and the quadratic part."""
+        return np.concatenate([self.w_linear, self.w_quadratic])
+
+    @cached_property
+    def _smooth_weights(self) -> NDArray[np.float32]:
+        """In single precision: exponentials take most of the time of acting, and take five times as long in double."""
+        return self.w_smooth.astype(np.float32)
 
 
 def fit_smoother(
@@ -109,7 +129,8 @@ def fit_smoother(
             inside = even[~outlier[even]]
             theta = likely_parameters(u[inside, :-1], z[inside][:, active], theta, config, rng)
             n_fitted = n
-        posterior = _posterior(u[~outlier], z[~outlier], active, theta, config, rng)
+        candidates = even[~outlier[even]]
+        posterior = _posterior(u[~outlier], z[~outlier], u[candidates, :-1], active, theta, config)
         error = np.abs(z - posterior.predict(u))
         median = np.median(error[even], 0)
         if len(rows) < FEWEST:
@@ -207,7 +228,7 @@ class _Posterior:
 def _products(u: Floats) -> Floats:
     """(n, p (p + 1) / 2) u_i u_j with i ≤ j, without the trailing one."""
     i, j = index_pairs(u.shape[1] - 1)
-    return np.asarray(u[:, i] * u[:, j])
+    return u.take(i, 1) * u.take(j, 1)
 
 
 def _kernel(u: Floats, inv_length: Floats, basis: Floats) -> Floats:
@@ -217,14 +238,14 @@ def _kernel(u: Floats, inv_length: Floats, basis: Floats) -> Floats:
 
 
 def _posterior(
-    u: Floats, z: Floats, active: Ints, theta: Floats, config: SmootherConfig, rng: np.random.Generator
+    u: Floats, z: Floats, candidates: Floats, active: Ints, theta: Floats, config: SmootherConfig
 ) -> _Posterior:
-    """Bayesian regression on [u, 1, L⁻¹ k(u, basis)] with the variances of theta."""
+    """Bayesian regression on [u, 1, L⁻¹ k(u, basis)] with the variances of theta; the basis are some candidates."""
     p, q = u.shape[1] - 1, len(active)
     inv_length = np.exp(-theta[:p])
     s_f, s_1, s_2, s_n = np.exp(2 * theta[p:]).reshape(4, q)
-    candidates = rng.choice(len(u), min(len(u), 10 * config.n_inducing), replace=False)
-    b = _farthest(u[candidates, :-1] * inv_length, config.n_inducing)
+    negligible = config.unexplained / max(float((s_f / s_n).max(initial=0.0)), 1.0)
+    b = _pivots(candidates * inv_length, config.n_inducing, negligible)
     square = (b * b).sum(1)
     basis = np.concatenate([b.T, -0.5 * square[None]])
     m = len(b)
@@ -253,15 +274,23 @@ def _posterior(
     return _Posterior(inv_length, basis, w_linear, w_smooth, w_quadratic, reward_error)
 
 
-def _farthest(v: Floats, m: int) -> Floats:
-    """m rows of v, each the farthest from those before it."""
-    norms = (v * v).sum(1)
-    distance, pick = np.full(len(v), np.inf), [0]
-    for _ in range(min(m, len(v)) - 1):
-        b = v[pick[-1]]
-        np.minimum(distance, norms - 2 * (v @ b) + b @ b, out=distance)
-        far = int(distance.argmax())
-        if distance[far] < 1e-6:
+def _pivots(v: Floats, m: int, negligible: float) -> Floats:
+    """At most m rows of v, each the one whose value the others tell least about, until all of them tell enough.
+
+    A pivoted Cholesky factorization of exp(−½ ‖v − v′‖²): smooth worlds need a few dozen points.
+    """
+    n = len(v)
+    factor, left, picked = np.empty((m, n)), np.ones(n), 0
+    norms, rows = (v * v).sum(1), []
+    while picked < m:
+        far = int(left.argmax())
+        if left[far] <= negligible:
             break
-        pick.append(far)
-    return v[pick]
+        rows.append(far)
+        k = np.exp(-0.5 * np.maximum(norms - 2 * (v @ v[far]) + norms[far], 0))
+        k -= factor[:picked, far] @ factor[:picked]
+        k /= np.sqrt(left[far])
+        factor[picked] = k
+        left -= k * k
+        picked += 1
+    return v[rows]

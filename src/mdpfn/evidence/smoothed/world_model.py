@@ -82,16 +82,17 @@ class WorldModel:
         u = s.inputs(x, self.codes[action])
         path, rewards = np.empty((steps + 1, n, d)), np.empty((steps, n))
         path[0] = x
-        here, shift = u[:, :d], 1 / s.scale_in
-        low, high = (s.low - s.mean_in) * shift, (s.high - s.mean_in) * shift
+        here, shift = u[:, :d], np.append(1 / s.scale_in, 1.0)
+        low, high = (s.low - s.mean_in) * shift[:d], (s.high - s.mean_in) * shift[:d]
         for t in range(steps):
             out = s.outputs(u)
+            out *= shift
             rewards[t] = out[:, d]
-            out[:, :d] *= shift
             here += out[:, :d]
             np.maximum(here, low, out=here)
             np.minimum(here, high, out=here)
             path[t + 1] = here
+        rewards = s.possible(rewards)
         path[1:] *= s.scale_in
         path[1:] += s.mean_in
         phi = None if self.potential is None else self.potential(path.reshape(-1, d)).reshape(steps + 1, n)
