@@ -42,6 +42,7 @@ from mdpfn.vector_result import VectorResult
 from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
 from mdpfn.weights.limits import Limits
 from mdpfn.weights.planner import NetworkPlanner
+from mdpfn.worth import PolicyLike, PolicyValue
 
 if TYPE_CHECKING:
     from mdpfn.data.log import Logged
@@ -388,6 +389,14 @@ class Agent:
         state = self._tabular.encoding.find(observation)
         return Explanation.of(self.plan(), self.result.coverage, state, observation)
 
+    def evaluate(self, policy: PolicyLike, *, episodes: Any = None) -> PolicyValue:
+        """What any policy is worth by the data: mean, interval, effective sample size, and what it rests on.
+
+        A policy is a table (S, A) or (S,), a mapping or a function from states to actions, a `Plan`, or "logged" for
+        what was done in the data. `episodes`, lists of (state, action, reward[, propensity]), add a doubly robust check.
+        """
+        return self.result.worth.value(policy, episodes)
+
     def report(self, path: str | Path, *, title: str = "What the data says to do") -> None:
         """Write a self-contained HTML page: policy, values, where data is thin, what was read."""
         write_report(Result.of(self._tabular, self.plan(), self._evaluation, self.model.name), path, title)
@@ -443,6 +452,7 @@ class Agent:
             risk,
             output.unknown,
             planned_from=(table, learner.info),
+            observed=learner.evidence.table(),
             encoding=encoding,
         )
 

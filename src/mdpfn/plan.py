@@ -15,13 +15,13 @@ from mdpfn.data.pandas_frame import pandas_frame
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
-from mdpfn.planners.policies import best_actions, greedy_actions, softmax
-from mdpfn.planners.posterior import QPosterior
+from mdpfn.planners.policies import best_actions, greedy_actions, one_hot, softmax
+from mdpfn.planners.posterior import ModelPosterior, ignorant_prior
 from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.planners.q_posterior import q_quantiles
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
 
-TAKE_OVER_VISITS = 3.0  # per pair of known states: there, data and network say equally much about Q*
 PLAUSIBLE = 1.0  # logits below the best one, and an action may still be chosen for its quantiles
 THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
 
@@ -44,6 +44,7 @@ class Plan:
     risk: float | None = None  # the quantile that `greedy` goes by; None: it goes by the policy
     unknown: Bools | None = None  # (S,) states of which nothing is known; None where the weights do not tell
     planned_from: tuple[PairTable, ProblemInfo] | None = field(default=None, repr=False)
+    observed: PairTable | None = field(default=None, repr=False)  # of what was seen, before noisy pairs were pooled
     encoding: SpaceEncoding | None = field(default=None, repr=False)
 
     @cached_property
@@ -64,6 +65,11 @@ class Plan:
         plausible = self.policy_logits >= self.policy_logits.max(axis=1, keepdims=True) - PLAUSIBLE
         q = np.where(plausible, self.q_at(self.risk), -np.inf)
         return best_actions(np.where(q == q.max(axis=1, keepdims=True), self.policy_logits, -np.inf))
+
+    @cached_property
+    def recommended(self) -> Floats:
+        """(S, A) the policy that `predict` follows."""
+        return one_hot(self.greedy, self.policy_logits.shape[1])
 
     def action(self, state: int, mask: Bools | None = None, rng: np.random.Generator | None = None) -> int:
         """The best action of a state, of those that a mask (A,) allows; with `rng`, one drawn from the policy.
@@ -118,17 +124,29 @@ class Plan:
 
     @cached_property
     def q_quantiles(self) -> Floats | None:
-        """(S, A, levels) quantiles of Q*(s, a): the network's, then, as visits grow, those of the data alone.
+        """(S, A, levels) quantiles of Q*(s, a): the network's where nothing was seen, the data's as visits grow.
 
         None where the weights have none. Actions that do not exist have −∞.
         """
-        if self.network_quantiles is None or self.planned_from is None or not len(self.planned_from[0].pair):
+        if self.network_quantiles is None or self.observed is None or not len(self.observed.pair):
             return self.network_quantiles
-        table, info = self.planned_from
-        posterior = QPosterior.of(table, info, np.random.default_rng(0))
-        share = posterior.n_visits**2 / (posterior.n_visits**2 + TAKE_OVER_VISITS**2)
-        q = share * posterior.quantiles(self.quantile_levels) + (1 - share) * self.network_quantiles
-        return np.where(np.isfinite(self.network_quantiles), q, -np.inf)
+        q = q_quantiles(self.posterior, self.discount, np.random.default_rng(0))
+        ends = self.observed.terminal_mask()[:, None, None]
+        return np.where(ends & np.isfinite(self.network_quantiles), 0.0, q)
+
+    @cached_property
+    def posterior(self) -> ModelPosterior:
+        """Models that may be the true one, given everything observed and what the network says of the rest."""
+        assert self.observed is not None
+        if self.network_quantiles is None:
+            return ModelPosterior.of(self.observed, *ignorant_prior(self.observed, self.discount))
+        return ModelPosterior.of(self.observed, self.network_quantiles, self.quantile_levels)
+
+    @property
+    def discount(self) -> float:
+        """γ."""
+        assert self.planned_from is not None
+        return float(self.planned_from[1].discount[0])
 
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""
