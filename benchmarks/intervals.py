@@ -5,9 +5,9 @@
 Worlds of the prior and named environments (or a folder of MDPs), with data in which every pair was visited equally
 often, and with logs of soft policies 0.3 and 0.6 of the way from random to optimal that have as many transitions.
 Intervals of Q* are those of `Agent.plan`. Those of the value of the recommended policy at the start, and of what it
-gains over the logged one, are those of `result.value` and `result.improvement`. An interval counts where it has a width:
-where nothing is left to chance, values are known exactly. `… with exact ones` counts those too, as covered if the truth is
-what they say. MDPs have the same weight each; MDPs of a folder get several samples of data.
+gains over the logged one, are those of `result.value` and `result.improvement`. An interval counts where it has a
+width: where nothing is left to chance, values are known exactly. `… with exact ones` counts those too, as covered if
+the truth is what they say. MDPs have the same weight each; all but the worlds get several samples of data.
 """
 
 from __future__ import annotations

@@ -86,7 +86,9 @@ def test_a_state_of_blackjack_ends_some_episodes_and_not_others() -> None:
     z = agent.statistics.table()
     left = set((z.pair // 2).tolist())
     assert agent.statistics.terminal & left  # sticking ends the episode in a state in which others hit on
-    assert np.abs(agent.result.value.by_state).max() <= 1  # one game is won or lost once, whatever loops the states suggest
+    assert (
+        np.abs(agent.result.value.by_state).max() <= 1
+    )  # one game is won or lost once, whatever loops the states suggest
 
 
 def test_states_may_be_discovered_and_actions_start_anywhere() -> None:

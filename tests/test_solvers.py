@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from scipy.stats import beta, kstest
 
 from mdpfn.baselines import PSRL, UCBVI
 from mdpfn.evidence import Statistics

@@ -39,12 +39,14 @@ class ImportanceCheck:
 
     def __str__(self) -> str:
         return (
-            f"{self.doubly_robust:.4g} ± {self.standard_error:.2g} doubly robust, {self.weighted:.4g} by weights alone, "
-            f"from {self.n_episodes} episodes that are worth {self.effective_episodes:.3g}"
+            f"{self.doubly_robust:.4g} ± {self.standard_error:.2g} doubly robust, {self.weighted:.4g} by weights "
+            f"alone, from {self.n_episodes} episodes that are worth {self.effective_episodes:.3g}"
         )
 
     @classmethod
-    def of(cls, episodes: Sequence[Steps], policy: Floats, logged: Floats, q: Floats, discount: float) -> ImportanceCheck:
+    def of(
+        cls, episodes: Sequence[Steps], policy: Floats, logged: Floats, q: Floats, discount: float
+    ) -> ImportanceCheck:
         """For π (S, A), the logged policy (S, A) and Q of π by a model (S, A).
 
         V(t) = V̂(s) + ρ (r + γ V(t + 1) − Q̂(s, a)) with ρ = π(a | s) / π_logged(a | s), backwards from 0.
@@ -75,7 +77,9 @@ def _ratios(steps: Steps, policy: Floats, logged: Floats) -> Floats:
 def _doubly_robust(steps: Steps, policy: Floats, logged: Floats, q: Floats, discount: float) -> float:
     value = 0.0
     ratios = _ratios(steps, policy, logged)
-    for state, action, reward, ratio in reversed(list(zip(steps.state, steps.action, steps.reward, ratios, strict=True))):
+    for state, action, reward, ratio in reversed(
+        list(zip(steps.state, steps.action, steps.reward, ratios, strict=True))
+    ):
         expected = float(policy[state] @ np.where(policy[state] > 0, q[state], 0.0))
         value = expected + float(ratio) * (reward + discount * value - float(q[state, action]))
     return value

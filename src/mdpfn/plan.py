@@ -46,11 +46,12 @@ class Plan:
     planned_from: tuple[PairTable, ProblemInfo] | None = field(default=None, repr=False)
     observed: PairTable | None = field(default=None, repr=False)  # of what was seen, before noisy pairs were pooled
     encoding: SpaceEncoding | None = field(default=None, repr=False)
+    safe_policy: Floats | None = field(default=None, repr=False)  # (S, A) with `at_least`; it may keep to the log
 
     @cached_property
     def policy(self) -> Floats:
-        """(S, A) π(a | s) = softmax_a u(s, a)."""
-        return softmax(self.policy_logits)
+        """(S, A) π(a | s) = softmax_a u(s, a), or the safe policy."""
+        return softmax(self.policy_logits) if self.safe_policy is None else self.safe_policy
 
     @cached_property
     def greedy(self) -> Ints:
@@ -60,6 +61,8 @@ class Plan:
         With a `risk` it is the one with the best such quantile of Q* among those that the policy hardly tells apart,
         by the policy where these are equal: quantiles err by more than actions differ that are clearly better or worse.
         """
+        if self.safe_policy is not None:
+            return best_actions(self.safe_policy)
         if self.risk is None:
             return greedy_actions(self.policy_logits, self.unknown)
         plausible = self.policy_logits >= self.policy_logits.max(axis=1, keepdims=True) - PLAUSIBLE
@@ -69,7 +72,12 @@ class Plan:
     @cached_property
     def recommended(self) -> Floats:
         """(S, A) the policy that `predict` follows."""
-        return one_hot(self.greedy, self.policy_logits.shape[1])
+        return one_hot(self.greedy, self.policy_logits.shape[1]) if self.safe_policy is None else self.safe_policy
+
+    @cached_property
+    def _chance(self) -> np.random.Generator:
+        """By which a safe policy does what the log did as often as the log did it."""
+        return np.random.default_rng(0)
 
     def action(self, state: int, mask: Bools | None = None, rng: np.random.Generator | None = None) -> int:
         """The best action of a state, of those that a mask (A,) allows; with `rng`, one drawn from the policy.
@@ -77,6 +85,10 @@ class Plan:
         A state that never appeared is like any other of which nothing is known.
         """
         row = self.row(state)
+        if self.safe_policy is not None:
+            chance = self.safe_policy[row] if mask is None else self.safe_policy[row] * mask
+            if chance.any():
+                return int((rng or self._chance).choice(len(chance), p=chance / chance.sum()))
         logits = self.policy_logits[row] if mask is None else np.where(mask, self.policy_logits[row], -np.inf)
         if rng is not None:
             return int(rng.choice(len(logits), p=softmax(logits[None])[0]))

@@ -162,7 +162,7 @@ class Worth:
         """The value of π (S, A), which may have been chosen by the same data."""
         at_start, by_state = self._draws(policy), self._expected.policy_value(policy, self.discount)[0]
         return PolicyValue(
-            self._calibrated(at_start, chosen=chosen),
+            self._calibrated(self._spread_out(at_start), chosen=chosen),
             by_state,
             self._effective_sample_size(policy),
             self._risks(self._contributions(policy)),
@@ -174,15 +174,16 @@ class Worth:
         return replace(self.of_table(self.logged_policy), draws=self._spread_out(self._logged_draws))
 
     def improvement(self, policy: Floats, *, chosen: bool = True) -> Improvement:
-        """By how much π (S, A) is better than the logged policy."""
-        gain = self._draws(policy) - self._logged_draws
-        if np.abs(policy - self.logged_policy)[self._visits.sum(axis=1) > 0].max(initial=0.0) == 0:
-            gain, chosen = np.zeros(DRAWS), False
+        """By how much π (S, A), chosen by the same data unless said otherwise, is better than the logged policy."""
         contributions = self._contributions(policy, self.logged_policy)
         new = self.of_table(policy, chosen=chosen)
-        return Improvement(
-            self._calibrated(gain, chosen=chosen), new, self.logged, self._risks(contributions)
-        )
+        return Improvement(self.gain(policy, chosen=chosen), new, self.logged, self._risks(contributions))
+
+    def gain(self, policy: Floats, *, chosen: bool = True) -> Floats:
+        """(draws,) V(π) − V(logged); exactly 0 where both are the same."""
+        if (policy == self.logged_policy)[self._visits.sum(axis=1) > 0].all():
+            return np.zeros(DRAWS)
+        return self._calibrated(self._draws(policy) - self._logged_draws, chosen=chosen)
 
     @cached_property
     def logged_policy(self) -> Floats:
@@ -302,7 +303,12 @@ def as_table(policy: PolicyLike, plan: Plan) -> Floats:
     if isinstance(policy, Mapping) or callable(policy):
         return _named(policy, plan)
     table = np.asarray(policy)
-    if table.shape == shape[:1] and table.dtype.kind in "iu" and table.size and 0 <= table.min() <= table.max() < shape[1]:
+    if (
+        table.shape == shape[:1]
+        and table.dtype.kind in "iu"
+        and table.size
+        and 0 <= table.min() <= table.max() < shape[1]
+    ):
         return one_hot(table, shape[1])
     if table.shape != shape or table.dtype.kind not in "iuf":
         limit = f"it must be (S, A) = {shape} probabilities, (S,) columns of actions, or map states to actions"
@@ -327,6 +333,8 @@ def _named(policy: Mapping[Any, Any] | Callable[[Any], Any], plan: Plan) -> Floa
             action = choose(state)
             if action is None:
                 limit = f"it says nothing of {shown(state)}"
-                raise MdpfnError("policy", "a mapping", limit, "give an action for every state that episodes go on from")
+                raise MdpfnError(
+                    "policy", "a mapping", limit, "give an action for every state that episodes go on from"
+                )
             columns[row] = plan.encoding.actions.encode(action)
     return one_hot(columns, plan.policy_logits.shape[1])

@@ -19,7 +19,9 @@ def policy_values(z: PairTable, policy: Floats, going_on: Floats, reward: Floats
     after which the episode goes on. A pair without a row pays nothing, and ends.
     """
     n, n_states = len(reward), int(z.n_states[0])
-    taken = np.broadcast_to(policy.reshape(-1, n_states * policy.shape[-1]), (n, n_states * policy.shape[-1]))[:, z.pair]
+    taken = np.broadcast_to(policy.reshape(-1, n_states * policy.shape[-1]), (n, n_states * policy.shape[-1]))[
+        :, z.pair
+    ]
     flow = discount * taken[:, z.transition_row] * going_on
     pays = np.stack([sums_by(z.state, row, n_states) for row in taken * reward])
     cell = z.state[z.transition_row] * n_states + z.successor

@@ -1,8 +1,8 @@
 """Models that may be the true one: what the data says of P and r, and the prior of what the data does not tell.
 
-Rows of P ~ Dirichlet(N + k), with k as pairs that share their visits equally tell (`evidence.pooling`); means of rewards
-lie around r̂ with the standard error that rewards had, or move with the successors where these explain them. With
-probability w ~ Beta(c, N) a pair does what was not seen yet, where c is the number of successors that pairs saw only
+Rows of P ~ Dirichlet(N + k), with k as pairs that share their visits equally tell (`evidence.pooling`); means of
+rewards lie around r̂ with the standard error that rewards had, or move with the successors where these explain them.
+With probability w ~ Beta(c, N) a pair does what was not seen yet, where c is the number of successors that pairs saw only
 once (Good and Turing); a pair that was never visited does so always. It is then worth what the prior says of Q*.
 """
 
@@ -44,7 +44,9 @@ class Models:
         shape = (n, int(z.n_states[0]), int(z.n_actions[0]))
         visits = z.n_visits[z.transition_row]
         tables = [
-            replace(z, transition_count=share * visits, n_terminated=share * visits * ends, reward_sum=reward * z.n_visits)
+            replace(
+                z, transition_count=share * visits, n_terminated=share * visits * ends, reward_sum=reward * z.n_visits
+            )
             for share, ends, reward in zip(self.share, self.ends, self.reward, strict=True)
         ]
         model = EmpiricalModel.of(PairTable.concatenate(tables))
@@ -106,6 +108,12 @@ class ModelPosterior:
         """Visits of a visited pair, as their harmonic mean: pairs with few of them leave most open."""
         n = self.table.n_visits[~self.unvisited]
         return float(1 / np.mean(1 / n)) if len(n) else 0.0
+
+    def prior_values(self) -> Floats:
+        """(S,) what the best action of a state is worth at the lowest level of the prior; 0 where none is."""
+        lowest = np.full(int(self.table.n_states[0]), -np.inf)
+        np.maximum.at(lowest, self.table.state, self.prior[:, 0])
+        return np.where(np.isfinite(lowest), lowest, 0.0)
 
     def expected(self, levels: Floats) -> Models:
         """The mean of the data's models, once for each of some levels of the prior."""

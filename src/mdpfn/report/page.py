@@ -114,8 +114,8 @@ def _worth(result: Result) -> str:
         f"<b>{gain.probability:.0%}</b> probability.</p>"
         f"<div class=wide><table><thead><tr><th>policy</th><th class=n>value</th><th class=n>90 % in</th>"
         f"<th class=n>worth of data</th></tr></thead><tbody>{rows}</tbody></table></div>"
-        "<p class=note>Today: what was done in the log. Worth of data: how many transitions of the policy itself the log "
-        f"stands for.</p>" + (f"<p>What is not known comes from</p>{risks}" if gain.risks else "")
+        "<p class=note>Today: what was done in the log. Worth of data: how many transitions of the policy itself the "
+        "log stands for.</p>" + (f"<p>What is not known comes from</p>{risks}" if gain.risks else "")
     )
 
 
