@@ -431,8 +431,8 @@ class Agent:
             if statistics.n_transitions:
                 options.check_rewards(statistics.reward_min, statistics.reward_max)
             self.limits.warn_of_discount(options.discount)
-            plan = self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
-            return kept_to(plan, options, None)
+            made = self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
+            return kept_to(made, options, None)
         theirs = (
             ("discount", discount),
             ("reward_range", reward_range),
@@ -450,8 +450,8 @@ class Agent:
                 return kept_to(self._plan_of(problem.learner, planner, risk, problem.encoding), *problem.known_starts)
             plan, logits = self._plan, problem.learner.planner_output().policy_logits
             if plan is None or plan.policy_logits is not logits or plan.risk != risk:
-                plan = self._plan_of(problem.learner, planner, risk, problem.encoding)
-                self._plan = plan = kept_to(plan, *problem.known_starts)
+                made = self._plan_of(problem.learner, planner, risk, problem.encoding)
+                self._plan = plan = kept_to(made, *problem.known_starts)
             return plan
 
     def _plan_of(

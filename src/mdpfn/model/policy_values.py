@@ -45,7 +45,7 @@ def occupancy(z: PairTable, policy: Floats, going_on: Floats, start: Floats, dis
         arrived = _sparse(cell, flow, start)
     else:
         system = sums_by(cell, flow, n_states**2).reshape(n_states, n_states)
-        arrived = np.linalg.solve(np.eye(n_states) - system, start)
+        arrived = np.asarray(np.linalg.solve(np.eye(n_states) - system, start), dtype=np.float64)
     return arrived[:, None] * policy
 
 

@@ -1,10 +1,10 @@
-"""A policy that leaves what was done so far only for what is surely better: lower bounds of values, by what data varies.
+"""A policy that leaves what was done so far only for what is surely better, by lower bounds of values.
 
-Every pair is worth Q = r̂ + γ P̂ V less κ standard errors of that mean, and at least the worst reward for ever. What single
-outcomes r + γ V(s') vary by is told by the visits of the pair and, as some visits more, by those of all pairs. Doing what
-was done in a state, with the same chances, is one more choice: it was tried as often as the state was left, so that its
-bound is nearer. Actions that were never tried are none. VI-LCB (Rashidinejad et al. 2021) has the largest possible
-variance in place of the observed one, and no such choice.
+Every pair is worth Q = r̂ + γ P̂ V less κ standard errors of that mean, and at least the worst reward for ever. What
+single outcomes r + γ V(s') vary by is told by the visits of the pair and, as some visits more, by those of all pairs.
+Doing what was done in a state, with the same chances, is one more choice: it was tried as often as the state was left,
+so that its bound is nearer. Actions that were never tried are none. VI-LCB (Rashidinejad et al. 2021) has the largest
+possible variance in place of the observed one, and no such choice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROUNDS = 12  # of standard errors, which depend on values
 SWEEPS = 60  # of values in each of them, from where the last one ended
 TOLERANCE = 1e-6  # of the largest value
 POOLED_VISITS = 2.0  # that all pairs together add to what a pair says about its variance
-FEW = 2.0  # 1 + this / N widens the bounds of pairs with few visits, as Student's t does
+FEW = 1.0  # 1 + this / N widens the bounds of pairs with few visits, as Student's t does
 
 
 def cautious_policy(z: PairTable, discount: float, caution: float, unknown: Floats) -> Floats:

@@ -2,8 +2,8 @@
 
 Rows of P ~ Dirichlet(N + k), with k as pairs that share their visits equally tell (`evidence.pooling`); means of
 rewards lie around r̂ with the standard error that rewards had, or move with the successors where these explain them.
-With probability w ~ Beta(c, N) a pair does what was not seen yet, where c is the number of successors that pairs saw only
-once (Good and Turing); a pair that was never visited does so always. It is then worth what the prior says of Q*.
+With probability w ~ Beta(c, N) a pair does what was not seen yet, where c is the number of successors that pairs saw
+only once (Good and Turing); a pair that was never visited does so always. It is then worth what the prior says of Q*.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Models:
         model = EmpiricalModel.of(PairTable.concatenate(tables))
         info = ProblemInfo.concatenate([ProblemInfo.of(discount)] * n)
         q = estimate(model, info, (CERTAINTY_EQUIVALENT,)).q_table(CERTAINTY_EQUIVALENT)
-        return q.reshape(shape) * z.reward_scale[0]
+        scaled: Floats = q.reshape(shape) * z.reward_scale[0]
+        return scaled
 
     def policy_value(self, policy: Floats, discount: float) -> Floats:
         """(models, S) V of π, (S, A) or one of its own for every model."""
@@ -121,8 +122,8 @@ class ModelPosterior:
         concentration = self._concentrations()
         share = concentration / sums_by(z.transition_row, concentration, len(z.pair))[z.transition_row]
         unseen = np.where(self.unvisited, 1.0, self.unseen / (self.unseen + z.n_visits))
-        same = (np.tile(each, (n, 1)) for each in (share, unseen, z.mean_reward))
-        return self._models(*same, _at(self.prior, self.levels, levels))
+        shares, unseens, rewards = (np.tile(each, (n, 1)) for each in (share, unseen, z.mean_reward))
+        return self._models(shares, unseens, rewards, _at(self.prior, self.levels, levels))
 
     def drawn(self, rng: np.random.Generator, n: int, *, median_prior: bool = False) -> Models:
         """Draws. The prior says too much or too little of all pairs alike; or, with `median_prior`, its median."""
