@@ -15,6 +15,7 @@ from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
 from mdpfn.cli.measure import leaderboard
 from mdpfn.model.exact import Scorer
 from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.safe import DOUBT
 from mdpfn.worth import Worth
 from tests.test_explanation import LOG
 
@@ -94,7 +95,7 @@ class TestAtLeast:
         plan = Agent.from_pretrained().plan(log.statistics, discount=mdp.discount, at_least="logged", confidence=0.9)
         worth = Worth(plan, None)
         assert plan.safe_policy is not None
-        assert (worth.gain(plan.safe_policy) < 0).mean() <= 0.1 + 1e-9
+        assert (worth.gain(plan.safe_policy) < 0).mean() <= DOUBT * 0.1 + 1e-9
         np.testing.assert_allclose(plan.safe_policy.sum(axis=1), 1)
 
     def test_with_enough_data_nothing_is_kept(self) -> None:

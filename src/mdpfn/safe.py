@@ -1,8 +1,8 @@
 """Policies that are hardly ever worse than the one the data was made by.
 
-They leave what was done only where the data says that something else is surely better (`planners.cautious`), less
-boldly until, in models that may be the true one, they are worse than the logged policy with no more than the stated
-probability; at last, they are the logged policy.
+They leave what was done only where bounds of values say that something else is better (`planners.cautious`), and not at
+all where models that may be the true one doubt the outcome. How wide bounds and how much doubt belong to a confidence was
+measured on logs: `mdpfn leaderboard --offline --logged`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 
 from mdpfn.online.options import Options
 from mdpfn.plan import Plan
 from mdpfn.planners.cautious import cautious_policy
 from mdpfn.worth import Worth
 
-CAUTION = (0.8, 1.6, 3.2)  # in turn, until the policy is safe
+CAUTION = 0.49  # standard errors, per one of a normal distribution and √log(visited pairs)
+DOUBT = 4.0  # times 1 − confidence: bounds protect already, so that models may say more
 
 
 def kept_to(plan: Plan, options: Options, starts: Mapping[int, int] | None) -> Plan:
@@ -25,10 +27,9 @@ def kept_to(plan: Plan, options: Options, starts: Mapping[int, int] | None) -> P
     if options.at_least is None or plan.observed is None or not len(plan.observed.pair):
         return plan
     worth = Worth(plan, starts)
-    low = plan.posterior.prior_values()
-    for caution in CAUTION:
-        policy = cautious_policy(plan.observed, plan.discount, caution, low)
-        policy = np.where(plan.observed.reached_mask()[:, None], policy, plan.recommended)
-        if np.mean(worth.gain(policy) < 0) <= 1 - options.confidence:
-            return replace(plan, safe_policy=policy)
-    return replace(plan, safe_policy=worth.logged_policy)
+    caution = CAUTION * float(scipy.special.ndtri(options.confidence))
+    policy = cautious_policy(plan.observed, plan.discount, caution, plan.posterior.prior_values())
+    if np.mean(worth.gain(policy) < 0) > DOUBT * (1 - options.confidence):
+        policy = worth.logged_policy
+    known = plan.observed.reached_mask()[:, None]
+    return replace(plan, safe_policy=np.where(known, policy, plan.recommended))

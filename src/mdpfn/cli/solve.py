@@ -189,9 +189,7 @@ def fit(
     named = {role: name.split("+") if "+" in name else name for role, name in given.items()}
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
     log: Any = {"episode_end": episode_end, "missing": missing, "terminal": terminal or None, "bins": bins}
-    agent.fit(
-        data, columns=named, discount=discount, risk=risk, at_least=at_least, confidence=confidence, **log
-    )
+    agent.fit(data, columns=named, discount=discount, risk=risk, at_least=at_least, confidence=confidence, **log)
     agent.result.save_policy(out)
     if report is not None:
         agent.report(report, title=Path(data).name)
