@@ -389,8 +389,7 @@ class TestNewStates:
         assert agent.plan().states == result.plan.states == ["a", "b", "c"]
         assert result.plan is agent.plan()
         assert result.policy.shape == result.coverage.n_visits.shape == (3, 2)
-        assert result.value.shape == (3,)
-        assert result.value_draws.shape[1] == 3
+        assert result.value.by_state.shape == (3,)
         assert result.coverage.reached.tolist() == [True, True, False]
         result.save_policy(tmp_path / "policy.csv")
         assert (tmp_path / "policy.csv").read_text().count("\n") == 4
@@ -516,8 +515,8 @@ class TestIntervals:
                     reward_range=rewards,
                 )
                 result = agent.result
-                low, high = result.start_value_interval(0.9)
-                narrow = result.start_value_interval(0.5)
+                low, high = result.value.interval(0.9)
+                narrow = result.value.interval(0.5)
                 assert low <= narrow[0] <= narrow[1] <= high
                 truth = float(mdp.start @ policy_value(mdp, result.plan.greedy))
                 widths[seed, i], held[seed, i] = high - low, low <= truth <= high

@@ -383,7 +383,7 @@ class TestDeclared:
 
     def test_a_terminal_state_is_worth_nothing(self) -> None:
         agent = Agent.from_pretrained().fit(self.LOG, terminal=["churned"])
-        value = dict(zip(agent.plan().states, agent.result.value, strict=True))
+        value = dict(zip(agent.plan().states, agent.result.value.by_state, strict=True))
         assert value["churned"] == 0 < value["at risk"]
 
     def test_rows_after_the_end_are_left_out(self) -> None:

@@ -49,7 +49,7 @@ def test_solving_is_repeatable_and_counts_what_happened() -> None:
     assert result.steps == runs[0].statistics.n_transitions
     assert result.policy.shape == (16, 4)
     np.testing.assert_allclose(result.policy.sum(axis=1), 1)
-    assert result.value.shape == (16,)
+    assert result.value.by_state.shape == (16,)
     assert result.coverage.start_states == {0: 30}
     assert runs[0].statistics.terminal <= {5, 7, 11, 12, 15}
     other = tiny_agent().solve(gym.make("FrozenLake-v1"), episodes=30, seed=4)
@@ -86,7 +86,9 @@ def test_a_state_of_blackjack_ends_some_episodes_and_not_others() -> None:
     z = agent.statistics.table()
     left = set((z.pair // 2).tolist())
     assert agent.statistics.terminal & left  # sticking ends the episode in a state in which others hit on
-    assert np.abs(agent.result.value).max() <= 1  # one game is won or lost once, whatever loops the states suggest
+    assert (
+        np.abs(agent.result.value.by_state).max() <= 1
+    )  # one game is won or lost once, whatever loops the states suggest
 
 
 def test_states_may_be_discovered_and_actions_start_anywhere() -> None:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from scipy.stats import beta, kstest
 
 from mdpfn.baselines import PSRL, UCBVI
 from mdpfn.evidence import Statistics
@@ -18,7 +17,6 @@ from mdpfn.model import policy_iteration
 from mdpfn.model.empirical import Assumptions, EmpiricalModel, Values
 from mdpfn.model.exact import Scorer, optimal_q, optimal_q_batch, policy_value
 from mdpfn.model.mdp import MDPBatch, TabularMDP
-from mdpfn.model.posterior import reward_error, value_draws
 from mdpfn.model.solvers import boltzmann_policy, value_iteration
 from mdpfn.planners.problem_info import ProblemInfo
 from tests.planned import Problem, dense_model, histories, problems
@@ -227,37 +225,3 @@ def test_sweeps_go_on_from_where_they_were() -> None:
     np.testing.assert_allclose(more.q[:, 0], 0.95 ** np.arange(n - 1, -1, -1) / 0.05, rtol=1e-8)
     again = model.sweep(assumed, max_sweeps=2, initial=more.v)
     np.testing.assert_allclose(again.q, more.q)
-
-
-class TestPosterior:
-    """Draws of the value of a policy in models that may be the true one."""
-
-    def test_what_is_certain_does_not_vary(self):
-        history = Statistics.from_transitions([0, 0, 1], [0, 0, 0], [1.0, 1.0, 2.0], [1, 1, 0])
-        model, policy = EmpiricalModel.of(history.table()), np.ones((2, 1))
-        draws = value_draws(model, policy, 0.9, np.random.default_rng(0), 5)
-        expected = model.policy_value(policy, model.table.mean_reward, 0.9)
-        np.testing.assert_allclose(draws, np.tile(expected, (5, 1)), rtol=1e-6)
-
-    def test_chances_are_dirichlet(self):
-        """Of five visits three led to a state worth 10 and two to nothing: the share is Beta(3, 2)."""
-        s, t = [0] * 5 + [1, 2], [1, 1, 1, 2, 2, 1, 2]
-        history = Statistics.from_transitions(s, [0] * 7, [0.0] * 5 + [1.0, 0.0], t)
-        draws = value_draws(EmpiricalModel.of(history.table()), np.ones((3, 1)), 0.9, np.random.default_rng(0), 4000)
-        assert kstest(draws[:, 0] / 9, beta(3, 2).cdf).pvalue > 1e-3
-        np.testing.assert_allclose(draws[:, 1], 10)
-
-    def test_mean_rewards_have_the_error_of_a_mean(self):
-        rewards = np.random.default_rng(1).normal(3, 2, size=400)
-        history = Statistics.from_transitions([0] * 400, [0] * 400, rewards, [0] * 400)
-        draws = value_draws(EmpiricalModel.of(history.table()), np.ones((1, 1)), 0.0, np.random.default_rng(0), 2000)
-        assert draws.mean() == pytest.approx(rewards.mean(), abs=0.02)
-        assert draws.std() == pytest.approx(rewards.std() / 20, rel=0.1)
-
-    def test_a_single_reward_may_vary_as_others_do(self):
-        """Visited once, a pair cannot tell how its rewards vary: those of other pairs do."""
-        s, r = [0] * 50 + [1], [*np.tile([1.0, -1.0], 25), 0.0]
-        z = Statistics.from_transitions(s, [0] * 51, r, [0] * 51).table()
-        often, once = reward_error(z)
-        assert once == pytest.approx(np.sqrt(50 / 49))
-        assert often == pytest.approx(1 / np.sqrt(50), rel=0.05)

@@ -25,7 +25,7 @@ from mdpfn.online.callback import CallbackLike
 from mdpfn.online.evaluation import evaluate
 from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
-from mdpfn.online.options import OptionFields, Options
+from mdpfn.online.options import AtLeast, OptionFields, Options
 from mdpfn.online.problem import OnEpisode, Problem, agent_rng
 from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
 from mdpfn.online.watched import Watched
@@ -35,6 +35,7 @@ from mdpfn.plan import OnUnknown, Plan, check_level
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
 from mdpfn.report import write_report
 from mdpfn.result import Result, write_json
+from mdpfn.safe import kept_to
 from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.features import StateFactors
@@ -45,6 +46,7 @@ from mdpfn.vector_result import VectorResult
 from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
 from mdpfn.weights.limits import Limits
 from mdpfn.weights.planner import NetworkPlanner
+from mdpfn.worth import PolicyLike, PolicyValue
 
 if TYPE_CHECKING:
     from mdpfn.data.log import Logged
@@ -118,7 +120,9 @@ class Agent:
         - `objective`: "return" if what is earned while learning counts, "policy" if only the final policy does;
         - `explore`: False to exploit what is known, and nothing else;
         - `features`: what every discrete state is made of, a tuple or vector each: a function of the state, or a table.
-          The parts of MultiDiscrete, MultiBinary, Tuple and Dict spaces are factors by themselves.
+          The parts of MultiDiscrete, MultiBinary, Tuple and Dict spaces are factors by themselves;
+        - `at_least`: "logged" for a policy that is worse than that of the data with a probability of at most
+          1 − `confidence`, which is 0.95 by default: it keeps to what was done where the data says too little.
         """
         vectors = is_vector_space(observation_space)
         features = _features_of(options, vectors=vectors)
@@ -409,6 +413,14 @@ class Agent:
         state = problem.encoding.find(observation)
         return Explanation.of(self.plan(), self.result.coverage, state, observation)
 
+    def evaluate(self, policy: PolicyLike, *, episodes: Any = None) -> PolicyValue:
+        """What any policy is worth by the data: mean, interval, effective sample size, and what it rests on.
+
+        A policy is a table (S, A) or (S,), a mapping or a function from states to actions, a `Plan`, or "logged" for
+        what was done in the data. `episodes`, lists of (state, action, reward[, propensity]), add a check by weights.
+        """
+        return self.result.worth.value(policy, episodes)
+
     def report(self, path: str | Path, *, title: str = "What the data says to do") -> None:
         """Write a self-contained HTML page: policy, values, where data is thin, what was read."""
         write_report(Result.of(self._tabular, self.plan(), self._evaluation, self.model.name), path, title)
@@ -421,24 +433,34 @@ class Agent:
         risk: float | None = None,
         discount: float | None = None,
         reward_range: RewardRange | None = None,
+        at_least: AtLeast | None = None,
+        confidence: float | None = None,
     ) -> Plan:
         """A policy for every state, by everything observed so far or by the given `statistics`.
 
         With `risk` its best actions are, of those that the policy hardly tells apart, the ones with the best quantile
         of Q* at that level, which `plan.q_quantiles` holds: a low one shuns what is uncertain, a high one seeks it.
-        `discount` and `reward_range` belong to `statistics`; for everything observed so far they are those of `reset`.
+        The other options belong to `statistics`; for everything observed so far they are those of `reset`.
         """
         planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
         if statistics is not None:
             if not isinstance(statistics, Statistics):
                 limit = "it must be mdpfn.Statistics"
                 raise MdpfnError("statistics", shown(statistics), limit, "use Statistics.from_counts, or fit for data")
-            options = self._options({"discount": discount, "reward_range": reward_range, "risk": risk})
+            kept = {"at_least": at_least, "confidence": confidence}
+            options = self._options({"discount": discount, "reward_range": reward_range, "risk": risk, **kept})
             if statistics.n_transitions:
                 options.check_rewards(statistics.reward_min, statistics.reward_max)
             self.limits.warn_of_discount(options.discount)
-            return self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
-        for field, value in (("discount", discount), ("reward_range", reward_range)):
+            made = self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
+            return kept_to(made, options, None)
+        theirs = (
+            ("discount", discount),
+            ("reward_range", reward_range),
+            ("at_least", at_least),
+            ("confidence", confidence),
+        )
+        for field, value in theirs:
             if value is not None:
                 limit = "the problem at hand has its own: this one is for statistics"
                 raise MdpfnError(field, shown(value), limit, "give it to reset, solve or fit")
@@ -446,10 +468,11 @@ class Agent:
         risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
         with problem.turn():
             if depth is not None:
-                return self._plan_of(problem.learner, planner, risk, problem.encoding)
+                return kept_to(self._plan_of(problem.learner, planner, risk, problem.encoding), *problem.known_starts)
             plan, logits = self._plan, problem.learner.planner_output().policy_logits
             if plan is None or plan.policy_logits is not logits or plan.risk != risk:
-                self._plan = plan = self._plan_of(problem.learner, planner, risk, problem.encoding)
+                made = self._plan_of(problem.learner, planner, risk, problem.encoding)
+                self._plan = plan = kept_to(made, *problem.known_starts)
             return plan
 
     def _plan_of(
@@ -464,12 +487,16 @@ class Agent:
             risk,
             output.unknown,
             planned_from=(table, learner.info),
+            observed=learner.evidence.table(),
             encoding=encoding,
         )
 
     def _options(self, given: Mapping[str, Any], *, vectors: bool = False) -> Options:
         """Checked options; a risk that these weights cannot tell is refused before anybody relies on it."""
         options = Options.of(given, discount=VECTOR_DISCOUNT if vectors else DEFAULT_DISCOUNT)
+        if vectors and options.at_least is not None:
+            limit = "states that are vectors have no table of what was done"
+            raise MdpfnError("at_least", shown(options.at_least), limit, "leave it out, or cut states into bins")
         if options.risk is not None:
             check_level(options.risk, self.model.network.config.quantiles)
         return options

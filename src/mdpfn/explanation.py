@@ -66,7 +66,7 @@ class Explanation:
             return cls(name, None, ())
         row = plan.row(state)
         actions = tuple(_evidence(plan, coverage, row, a, known) for a in range(plan.policy_logits.shape[1]))
-        return cls(name, plan.actions[plan.action(state)], actions)
+        return cls(name, plan.actions[int(plan.greedy[row])], actions)
 
     @property
     def best(self) -> ActionEvidence:

@@ -53,7 +53,7 @@ def _table(problem: Problem[InContextLearner], result: Result) -> dict[str, Any]
         "greedy": plan.greedy[:n].tolist(),
         "elsewhere": plan.action(len(plan.greedy)),
         "policy": numbers(plan.policy[:n]),
-        "values": numbers(result.value[:n]),
+        "values": numbers(result.value.by_state[:n]),
         "q_levels": list(LEVELS) if quantiles is not None else [],
         "q": None if quantiles is None else numbers(quantiles),
         "visits": coverage.n_visits[:n].astype(int).tolist(),

@@ -15,13 +15,13 @@ from mdpfn.data.pandas_frame import pandas_frame
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
-from mdpfn.planners.policies import best_actions, greedy_actions, softmax
-from mdpfn.planners.posterior import QPosterior
+from mdpfn.planners.policies import best_actions, greedy_actions, one_hot, softmax
+from mdpfn.planners.posterior import ModelPosterior, ignorant_prior
 from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.planners.q_posterior import q_quantiles
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
 
-TAKE_OVER_VISITS = 3.0  # per pair of known states: there, data and network say equally much about Q*
 PLAUSIBLE = 1.0  # logits below the best one, and an action may still be chosen for its quantiles
 THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
 
@@ -44,12 +44,14 @@ class Plan:
     risk: float | None = None  # the quantile that `greedy` goes by; None: it goes by the policy
     unknown: Bools | None = None  # (S,) states of which nothing is known; None where the weights do not tell
     planned_from: tuple[PairTable, ProblemInfo] | None = field(default=None, repr=False)
+    observed: PairTable | None = field(default=None, repr=False)  # of what was seen, before noisy pairs were pooled
     encoding: SpaceEncoding | None = field(default=None, repr=False)
+    safe_policy: Floats | None = field(default=None, repr=False)  # (S, A) with `at_least`; it may keep to the log
 
     @cached_property
     def policy(self) -> Floats:
-        """(S, A) π(a | s) = softmax_a u(s, a)."""
-        return softmax(self.policy_logits)
+        """(S, A) π(a | s) = softmax_a u(s, a), or the safe policy."""
+        return softmax(self.policy_logits) if self.safe_policy is None else self.safe_policy
 
     @cached_property
     def greedy(self) -> Ints:
@@ -59,11 +61,23 @@ class Plan:
         With a `risk` it is the one with the best such quantile of Q* among those that the policy hardly tells apart,
         by the policy where these are equal: quantiles err by more than actions differ that are clearly better or worse.
         """
+        if self.safe_policy is not None:
+            return best_actions(self.safe_policy)
         if self.risk is None:
             return greedy_actions(self.policy_logits, self.unknown)
         plausible = self.policy_logits >= self.policy_logits.max(axis=1, keepdims=True) - PLAUSIBLE
         q = np.where(plausible, self.q_at(self.risk), -np.inf)
         return best_actions(np.where(q == q.max(axis=1, keepdims=True), self.policy_logits, -np.inf))
+
+    @cached_property
+    def recommended(self) -> Floats:
+        """(S, A) the policy that `predict` follows."""
+        return one_hot(self.greedy, self.policy_logits.shape[1]) if self.safe_policy is None else self.safe_policy
+
+    @cached_property
+    def _chance(self) -> np.random.Generator:
+        """By which a safe policy does what the log did as often as the log did it."""
+        return np.random.default_rng(0)
 
     def action(self, state: int, mask: Bools | None = None, rng: np.random.Generator | None = None) -> int:
         """The best action of a state, of those that a mask (A,) allows; with `rng`, one drawn from the policy.
@@ -71,6 +85,10 @@ class Plan:
         A state that never appeared is like any other of which nothing is known.
         """
         row = self.row(state)
+        if self.safe_policy is not None:
+            chance = self.safe_policy[row] if mask is None else self.safe_policy[row] * mask
+            if chance.any():
+                return int((rng or self._chance).choice(len(chance), p=chance / chance.sum()))
         logits = self.policy_logits[row] if mask is None else np.where(mask, self.policy_logits[row], -np.inf)
         if rng is not None:
             return int(rng.choice(len(logits), p=softmax(logits[None])[0]))
@@ -118,17 +136,29 @@ class Plan:
 
     @cached_property
     def q_quantiles(self) -> Floats | None:
-        """(S, A, levels) quantiles of Q*(s, a): the network's, then, as visits grow, those of the data alone.
+        """(S, A, levels) quantiles of Q*(s, a): the network's where nothing was seen, the data's as visits grow.
 
         None where the weights have none. Actions that do not exist have −∞.
         """
-        if self.network_quantiles is None or self.planned_from is None or not len(self.planned_from[0].pair):
+        if self.network_quantiles is None or self.observed is None or not len(self.observed.pair):
             return self.network_quantiles
-        table, info = self.planned_from
-        posterior = QPosterior.of(table, info, np.random.default_rng(0))
-        share = posterior.n_visits**2 / (posterior.n_visits**2 + TAKE_OVER_VISITS**2)
-        q = share * posterior.quantiles(self.quantile_levels) + (1 - share) * self.network_quantiles
-        return np.where(np.isfinite(self.network_quantiles), q, -np.inf)
+        q = q_quantiles(self.posterior, self.discount, np.random.default_rng(0))
+        ends = self.observed.terminal_mask()[:, None, None]
+        return np.where(ends & np.isfinite(self.network_quantiles), 0.0, q)
+
+    @cached_property
+    def posterior(self) -> ModelPosterior:
+        """Models that may be the true one, given everything observed and what the network says of the rest."""
+        assert self.observed is not None
+        if self.network_quantiles is None:
+            return ModelPosterior.of(self.observed, *ignorant_prior(self.observed, self.discount))
+        return ModelPosterior.of(self.observed, self.network_quantiles, self.quantile_levels)
+
+    @property
+    def discount(self) -> float:
+        """γ."""
+        assert self.planned_from is not None
+        return float(self.planned_from[1].discount[0])
 
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""

@@ -16,19 +16,16 @@ import numpy as np
 from mdpfn.arrays import Floats, Ints
 from mdpfn.coverage import Coverage
 from mdpfn.errors import MdpfnError, check_installed
-from mdpfn.model.empirical import EmpiricalModel
-from mdpfn.model.posterior import value_draws
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.plan import Plan, support_of
-from mdpfn.planners.policies import one_hot
 from mdpfn.spaces.binned import Binned
 from mdpfn.storage import cannot_write
+from mdpfn.worth import Improvement, PolicyValue, Worth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-VALUE_DRAWS = 64  # models from which the interval of a value is read
 SMOOTHING = 10  # episodes in the moving average of a learning curve
 
 
@@ -37,7 +34,6 @@ class Result:
     """What an agent knows after a run, online or offline. Without episodes, returns and lengths are empty."""
 
     plan: Plan
-    model: EmpiricalModel = field(repr=False)  # of everything observed
     coverage: Coverage
     returns: Floats  # (episodes,) undiscounted return of each episode, exploration included
     evaluation: Floats  # (evaluation episodes,) undiscounted returns of the final policy; empty if there were none
@@ -55,7 +51,6 @@ class Result:
         history, statistics = problem.history, problem.learner.evidence
         return cls(
             plan=plan,
-            model=EmpiricalModel.of(statistics.table()),
             coverage=Coverage.of(statistics, history.start_states if problem.starts_known else None, plan),
             returns=np.array(history.returns, dtype=np.float64),
             lengths=np.array(history.lengths, dtype=np.int64),
@@ -74,19 +69,19 @@ class Result:
         return self.plan.policy
 
     @cached_property
-    def value(self) -> Floats:
-        """(S,) discounted value of the greedy policy if the data were all there is to know."""
-        return self.model.policy_value(self._greedy_policy, self.model.table.mean_reward, self.discount)
+    def worth(self) -> Worth:
+        """What evaluates policies."""
+        return Worth(self.plan, self.coverage.start_states)
 
     @cached_property
-    def value_draws(self) -> Floats:
-        """(draws, S) the same in models that may be the true one, given the data."""
-        rng = np.random.default_rng(0)
-        return value_draws(self.model, self._greedy_policy, self.discount, rng, VALUE_DRAWS)
+    def value(self) -> PolicyValue:
+        """What the recommended policy is worth, with what the data leaves open; `value.by_state` has every state."""
+        return self.worth.value(self.plan)
 
-    @property
-    def _greedy_policy(self) -> Floats:
-        return one_hot(self.plan.greedy, self.plan.policy_logits.shape[1])
+    @cached_property
+    def improvement(self) -> Improvement:
+        """By how much it is better than what was done in the data, and how probable it is that it is."""
+        return self.worth.improvement(self.plan.recommended)
 
     @property
     def support(self) -> list[str]:
@@ -98,24 +93,6 @@ class Result:
     def steps(self) -> int:
         """Steps of all finished episodes."""
         return int(self.lengths.sum())
-
-    @property
-    def start_value(self) -> float:
-        """The value averaged over the starts of episodes; NaN where the data does not tell them."""
-        return float(self._at_start(self.value[None])[0])
-
-    def start_value_interval(self, level: float = 0.9) -> tuple[float, float]:
-        """Where the value at the start lies with this probability, as far as the visited pairs tell."""
-        low, high = np.quantile(self._at_start(self.value_draws), [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
-
-    def _at_start(self, values: Floats) -> Floats:
-        """(n,) values (n, S) averaged over the starts of episodes."""
-        starts = self.coverage.start_states
-        if not starts:
-            return np.full(len(values), np.nan)
-        mean: Floats = np.average(values[:, list(starts)], axis=1, weights=list(starts.values()))
-        return mean
 
     @property
     def by_what(self) -> str:
@@ -155,12 +132,11 @@ class Result:
 
     def __str__(self) -> str:
         lines = self.run_lines()
-        if np.isfinite(self.start_value):
-            low, high = self.start_value_interval()
-            lines.append(
-                f"estimated value of the final policy at the start, discount {self.discount:g}: "
-                f"{self.start_value:.4g}, with 90 % in {low:.4g} … {high:.4g}"
-            )
+        if self.n_transitions:
+            where = "at the start" if self.coverage.start_states else "in the states of the data"
+            lines.append(f"value of the final policy {where}, discount {self.discount:g}: {self.value}")
+            if not len(self.returns):  # a log: somebody decided before
+                lines.append(f"better than the policy of the data by {self.improvement}")
         return "\n".join([*lines, str(self.coverage)])
 
     def run_dict(self) -> dict[str, Any]:
@@ -187,7 +163,9 @@ class Result:
             "q_quantiles": None if self.plan.q_quantiles is None else _finite(self.plan.q_quantiles),
             "quantile_levels": list(self.plan.quantile_levels),
             "support": self.support,
-            "value": self.value.tolist(),
+            "value": self.value.by_state.tolist(),
+            "start_value": self.value.to_dict(),
+            "improvement": self.improvement.to_dict(),
             "n_visits": self.coverage.n_visits.tolist(),
         }
 
@@ -208,7 +186,7 @@ class Result:
         writer.writerow([*header, *(f"p({a})" for a in actions), *(f"n({a})" for a in actions)])
         for i, state in enumerate(self.plan.states):
             numbers = [*self.policy[i].round(6).tolist(), *self.coverage.n_visits[i].astype(int).tolist()]
-            value, best = round(float(self.value[i]), 6), int(self.plan.greedy[i])
+            value, best = round(float(self.value.by_state[i]), 6), int(self.plan.greedy[i])
             chosen: list[Any] = ["", value, "", "", ""]
             if not self.coverage.terminal[i]:
                 interval = (

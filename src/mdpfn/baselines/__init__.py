@@ -7,6 +7,7 @@ from mdpfn.baselines.certainty_equivalence import CertaintyEquivalence
 from mdpfn.baselines.psrl import PSRL
 from mdpfn.baselines.q_learning import UCBH, QLearning
 from mdpfn.baselines.rmax import RMax
+from mdpfn.baselines.spibb import SPIBB
 from mdpfn.baselines.ucbvi import UCBVI
 from mdpfn.baselines.uniform import Uniform
 from mdpfn.baselines.vi_lcb import VILCB
@@ -24,6 +25,7 @@ BASELINES: dict[str, Callable[..., Learner]] = {
 
 OFFLINE_BASELINES: dict[str, Callable[..., Learner]] = {
     "vi-lcb": VILCB,
+    "spibb": SPIBB,
     "certainty-equivalence": CertaintyEquivalence,
     "behaviour-cloning": BehaviourCloning,
 }
@@ -32,6 +34,7 @@ __all__ = [
     "BASELINES",
     "OFFLINE_BASELINES",
     "PSRL",
+    "SPIBB",
     "UCBH",
     "UCBVI",
     "VILCB",

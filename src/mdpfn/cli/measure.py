@@ -95,6 +95,7 @@ def leaderboard(
     environments: tuple[str, ...] = (),
     mdps: Path | None = None,
     offline: bool = False,
+    logged: bool = False,
     vectors: bool = False,
     episodes: int | None = None,
     seeds: int | None = None,
@@ -115,9 +116,10 @@ def leaderboard(
         environments: Names of environments.
         mdps: A folder of your own MDPs, one .npz file each, to take the environments from.
         offline: Score what agents make of 64 … 2048 uniform-random transitions instead.
+        logged: With offline: logs of 10 … 10,000 episodes of mediocre policies, into leaderboard_logged.csv.
         vectors: Environments with vectors for observations instead, from packages that are installed.
         episodes: How long every agent learns, unless offline: 64, or 32 with vectors.
-        seeds: How often it does: 8, or 10 with vectors.
+        seeds: How often it does: 8, or 10 with vectors, 2 with logged.
         out: The directory of the result files; with mdps or vectors, the CSV file to write.
         workers: Processes to measure with.
         weights: Those of the in-context agent, by name or path.
@@ -125,7 +127,7 @@ def leaderboard(
         units: Numbers to multiply all rewards by, such as 0.1 10, into the same file.
     """
     episodes = episodes if episodes is not None else 32 if vectors else 64
-    seeds = seeds if seeds is not None else 10 if vectors else 8
+    seeds = seeds if seeds is not None else 10 if vectors else 2 if logged else 8
     if vectors:
         _vector_leaderboard(agents, environments, episodes, seeds, out, workers, weights)
         return
@@ -133,7 +135,7 @@ def leaderboard(
     from mdpfn.bench.environments import ENVIRONMENTS, load_environments
     from mdpfn.bench.protocols import budgets as by_budget
     from mdpfn.bench.protocols import leaderboard as online
-    from mdpfn.bench.protocols import offline_leaderboard
+    from mdpfn.bench.protocols import logged_leaderboard, offline_leaderboard
     from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
     from mdpfn.bench.protocols.parallel import measure_cells
     from mdpfn.bench.protocols.results import ResultsFile
@@ -148,6 +150,8 @@ def leaderboard(
         _positive(field, value)
     if offline and (budgets or units):
         raise MdpfnError("budgets", (*budgets, *units), "they are of agents that live in episodes", "leave out offline")
+    if logged and not offline:
+        raise MdpfnError("logged", True, "logs are learned from offline", "add --offline")
     if mdps is not None and out.suffix != ".csv":
         raise MdpfnError("out", repr(str(out)), "with --mdps it is a .csv file", "give --out FILE.csv")
     words = ["mdpfn", "leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
@@ -155,6 +159,7 @@ def leaderboard(
     words += ["--environments", *environments] if environments else []
     words += ["--mdps", mdps.name] if mdps is not None else []
     words += ["--offline"] if offline else []
+    words += ["--logged"] if logged else []
     words += ["--budgets", *map(str, budgets)] if budgets else []
     words += ["--units", *map(str, units)] if units else []
     known = ENVIRONMENTS if mdps is None else {found.name: found for found in load_environments(mdps)}
@@ -163,10 +168,14 @@ def leaderboard(
     ours = Method(IN_CONTEXT, weights=stored_weights(weights))
     methods = [ours if name == IN_CONTEXT else Method(name) for name in agents]
     name = "budgets" if budgets or units else "leaderboard_offline" if offline else "leaderboard"
-    path = out / f"{name}.csv" if mdps is None else out
+    name = "leaderboard_logged" if logged else name
+    path = out if out.suffix == ".csv" else out / f"{name}.csv"
     identity: tuple[str, ...] = online.IDENTITY
     measured: tuple[str, ...] = online.MEASURED
-    if offline:
+    if logged:
+        protocol = logged_leaderboard.LoggedProtocol(seeds)
+        cells, measured = logged_leaderboard.cells(protocol, methods, chosen), logged_leaderboard.MEASURED
+    elif offline:
         data = offline_leaderboard.OfflineLeaderboardProtocol(seeds)
         cells, measured = offline_leaderboard.cells(data, methods, chosen), offline_leaderboard.MEASURED
     elif budgets or units:
@@ -176,6 +185,8 @@ def leaderboard(
         cells = online.cells(online.LeaderboardProtocol(episodes, seeds), methods, chosen)
     file = ResultsFile(path, identity, measured, shlex.join(words))
     measure_cells(cells, file, workers=workers, title=path.stem.replace("_", " "))
+    if logged:
+        print(logged_leaderboard.summary(path))
 
 
 def _vector_leaderboard(

@@ -158,6 +158,8 @@ def fit(
     bins: int | None = None,
     discount: float = 0.95,
     risk: float | None = None,
+    at_least: Literal["logged"] | None = None,
+    confidence: float = 0.95,
     weights: str | None = None,
     json: bool = False,
 ) -> None:
@@ -175,6 +177,8 @@ def fit(
         bins: Cut numbers with a point that make states into this many bins.
         discount: How much a reward is worth one step later.
         risk: Choose by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
+        at_least: logged for a policy that keeps to what was done where the data says too little.
+        confidence: With which probability it is then not worse than that of the log.
         weights: Name of a shipped model or a model directory; without it, the default model.
         json: Print JSON.
     """
@@ -185,7 +189,7 @@ def fit(
     named = {role: name.split("+") if "+" in name else name for role, name in given.items()}
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
     log: Any = {"episode_end": episode_end, "missing": missing, "terminal": terminal or None, "bins": bins}
-    agent.fit(data, columns=named, discount=discount, risk=risk, **log)
+    agent.fit(data, columns=named, discount=discount, risk=risk, at_least=at_least, confidence=confidence, **log)
     agent.result.save_policy(out)
     if report is not None:
         agent.report(report, title=Path(data).name)

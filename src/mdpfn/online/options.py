@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from mdpfn.errors import MdpfnError, shown
 from mdpfn.exploration.earning import Objective
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, ProblemInfo, RewardRange
 from mdpfn.spaces.features import Features
+
+AtLeast: TypeAlias = Literal["logged"]
+"""A policy that the recommended one must not fall behind."""
 
 
 class OptionFields(TypedDict, total=False):
@@ -26,6 +29,8 @@ class OptionFields(TypedDict, total=False):
     objective: Objective | None
     explore: bool | None
     features: Features | None
+    at_least: AtLeast | None
+    confidence: float | None
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Options:
     risk: float | None = None  # the quantile of Q* to exploit by; None: the policy
     objective: Objective = "return"  # what counts: what is earned, or only the policy at the end
     explore: bool = True
+    at_least: AtLeast | None = None  # what the policy must be as good as …
+    confidence: float = 0.95  # … with this probability
 
     def __post_init__(self) -> None:
         if not isinstance(self.discount, Real) or not 0 <= self.discount < 1:
@@ -54,7 +61,13 @@ class Options:
         check_choice("objective", self.objective, get_args(Objective), "leave it out to earn while learning")
         if not isinstance(self.explore, bool | np.bool_):
             raise MdpfnError("explore", shown(self.explore), "it must be True or False", "use False to exploit only")
+        if self.at_least is not None:
+            check_choice("at_least", self.at_least, get_args(AtLeast), "leave it out for the best policy")
+        if not isinstance(self.confidence, Real) or not 0.5 <= self.confidence < 1:
+            limit = "it must be a probability in [0.5, 1)"
+            raise MdpfnError("confidence", shown(self.confidence), limit, "use a value such as 0.95")
         plain = {
+            "confidence": float(self.confidence),
             "explore": bool(self.explore),
             "discount": float(self.discount),
             "reward_range": None if self.reward_range is None else tuple(map(float, self.reward_range)),

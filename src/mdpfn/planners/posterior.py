@@ -1,9 +1,9 @@
-"""How sure the data makes one of Q*: solutions of models that may be the true one.
+"""Models that may be the true one: what the data says of P and r, and the prior of what the data does not tell.
 
-Every draw has rows of P ~ Dirichlet(N) and means of rewards around r̂ with the standard error that rewards had. Q̂ of the
-empirical model is too high, because a maximum over estimates is; the draws are too high above it by about as much, so
-what they have in excess is taken off. Q* then lies around that by Student's t: tails are heavier than normal, the fewer
-visits there are.
+Rows of P ~ Dirichlet(N + k), with k as pairs that share their visits equally tell (`evidence.pooling`); means of
+rewards lie around r̂ with the standard error that rewards had, or move with the successors where these explain them.
+With probability w ~ Beta(c, N) a pair does what was not seen yet, where c is the number of successors that pairs saw
+only once (Good and Turing); a pair that was never visited does so always. It is then worth what the prior says of Q*.
 """
 
 from __future__ import annotations
@@ -11,56 +11,239 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy  # its parts are loaded when they are used
+from scipy.sparse import csr_array
 
-from mdpfn.arrays import Floats, sums_by
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
 from mdpfn.evidence import PairTable
+from mdpfn.evidence.pooling import concentration
 from mdpfn.model.empirical import EmpiricalModel
-from mdpfn.model.posterior import reward_error
+from mdpfn.model.policy_values import policy_values
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, estimate
 from mdpfn.planners.problem_info import ProblemInfo
 
-DRAWS = 48
 SMALLEST_SHARE = 1e-12  # of a transition that was observed, in a drawn model
+EXPLAINED = 0.98  # of the variance of rewards: then successors explain them
+VARIES = 1e-9  # of the mean square of rewards; less variance is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class QPosterior:
-    """Where Q* lies by the data alone."""
+class Models:
+    """Some models over the same pairs and successors."""
 
-    centre: Floats  # (S, A)
-    spread: Floats  # (S, A)
-    n_visits: float  # mean visits of the pairs of states that were left at least once
+    table: PairTable  # a row for every pair of every state that episodes go on from, unless masks forbid it
+    share: Floats  # (models, observed) probability of each transition …
+    ends: Floats  # (models, observed) … and that nothing follows it, beside what its reward holds already
+    reward: Floats  # (models, rows) mean reward
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    def optimal_q(self, discount: float) -> Floats:
+        """(models, S, A) Q* of every model."""
+        z, n = self.table, len(self)
+        shape = (n, int(z.n_states[0]), int(z.n_actions[0]))
+        visits = z.n_visits[z.transition_row]
+        tables = [
+            replace(
+                z, transition_count=share * visits, n_terminated=share * visits * ends, reward_sum=reward * z.n_visits
+            )
+            for share, ends, reward in zip(self.share, self.ends, self.reward, strict=True)
+        ]
+        model = EmpiricalModel.of(PairTable.concatenate(tables))
+        info = ProblemInfo.concatenate([ProblemInfo.of(discount)] * n)
+        q = estimate(model, info, (CERTAINTY_EQUIVALENT,)).q_table(CERTAINTY_EQUIVALENT)
+        scaled: Floats = q.reshape(shape) * z.reward_scale[0]
+        return scaled
+
+    def policy_value(self, policy: Floats, discount: float) -> Floats:
+        """(models, S) V of π, (S, A) or one of its own for every model."""
+        return policy_values(self.table, policy, self.share * (1 - self.ends), self.reward, discount)
+
+    def backup(self, value: Floats, discount: float) -> Floats:
+        """(models, rows) r + γ P V, for V (models, S) or (1, S)."""
+        z = self.table
+        later = self.share * (1 - self.ends) * value[:, z.successor]
+        return self.reward + discount * np.add.reduceat(later, offsets_of(z.n_successors)[:-1], axis=1)
+
+    def policy_q(self, value: Floats, discount: float) -> Floats:
+        """(models, S, A) Q of the policy with this V (models, S); 0 for pairs without a row."""
+        z = self.table
+        q = np.zeros((len(self), int(z.n_states[0]) * int(z.n_actions[0])))
+        q[:, z.pair] = self.backup(value, discount)
+        return q.reshape(len(self), int(z.n_states[0]), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPosterior:
+    """Where the true model lies."""
+
+    table: PairTable  # a row for every pair, as in `Models`
+    unvisited: Bools  # (rows,)
+    prior: Floats  # (rows, levels) quantiles of Q* by the prior
+    levels: Floats  # (levels,)
+    pooling: float  # k
+    unseen: float  # c
+    arrival_reward: Floats  # (S,) what arriving in a state pays …
+    on_arrival: Bools  # (rows,) … for pairs whose rewards are explained by it
 
     @classmethod
-    def of(cls, table: PairTable, info: ProblemInfo, rng: np.random.Generator, draws: int = DRAWS) -> QPosterior:
-        """The posterior of the only MDP of a table."""
-        tables = PairTable.concatenate([table, *(_drawn(table, rng) for _ in range(draws))])
-        model = EmpiricalModel.of(tables)
-        found = estimate(model, ProblemInfo.concatenate([info] * (draws + 1)), (CERTAINTY_EQUIVALENT,))
-        shape = (draws + 1, int(table.n_states[0]), int(table.n_actions[0]))
-        q = found.q_table(CERTAINTY_EQUIVALENT).reshape(shape) * table.reward_scale[0]
-        n_known = max(len(np.unique(table.state)) * shape[2], 1)
-        centre: Floats = 2 * q[0] - q[1:].mean(axis=0)
-        return cls(centre, q[1:].std(axis=0), float(table.n_visits.sum()) / n_known)
+    def of(cls, observed: PairTable, prior: Floats, levels: tuple[float, ...]) -> ModelPosterior:
+        """The posterior of the only MDP of a table, given quantiles (S, A, levels) of Q* by the prior."""
+        table, unvisited = _completed(observed)
+        arrival_reward, explained = _arrival_rewards(observed)
+        on_arrival = np.zeros(len(table.pair), dtype=bool)
+        on_arrival[np.flatnonzero(~unvisited)] = explained
+        return cls(
+            table=table,
+            unvisited=unvisited,
+            prior=prior.reshape(-1, prior.shape[-1])[table.pair],
+            levels=np.array(levels),
+            pooling=concentration(observed),
+            unseen=_seen_once(observed),
+            arrival_reward=arrival_reward,
+            on_arrival=on_arrival,
+        )
 
-    def quantiles(self, levels: tuple[float, ...]) -> Floats:
-        """(S, A, levels) of Q*."""
-        degrees = 1 + 1.2 * self.n_visits**0.4
-        unseen = np.sqrt(1 + 4 / max(self.n_visits, 1e-9))  # few visits miss what is rare
-        steps: Floats = unseen * scipy.special.stdtrit(degrees, np.array(levels))
-        return self.centre[..., None] + self.spread[..., None] * steps
+    @property
+    def n_visits(self) -> float:
+        """Visits of a visited pair, as their harmonic mean: pairs with few of them leave most open."""
+        n = self.table.n_visits[~self.unvisited]
+        return float(1 / np.mean(1 / n)) if len(n) else 0.0
+
+    def prior_values(self) -> Floats:
+        """(S,) what the best action of a state is worth at the lowest level of the prior; 0 where none is."""
+        lowest = np.full(int(self.table.n_states[0]), -np.inf)
+        np.maximum.at(lowest, self.table.state, self.prior[:, 0])
+        return np.where(np.isfinite(lowest), lowest, 0.0)
+
+    def expected(self, levels: Floats) -> Models:
+        """The mean of the data's models, once for each of some levels of the prior."""
+        z, n = self.table, len(levels)
+        concentration = self._concentrations()
+        share = concentration / sums_by(z.transition_row, concentration, len(z.pair))[z.transition_row]
+        unseen = np.where(self.unvisited, 1.0, self.unseen / (self.unseen + z.n_visits))
+        shares, unseens, rewards = (np.tile(each, (n, 1)) for each in (share, unseen, z.mean_reward))
+        return self._models(shares, unseens, rewards, _at(self.prior, self.levels, levels))
+
+    def drawn(self, rng: np.random.Generator, n: int, *, median_prior: bool = False) -> Models:
+        """Draws. The prior says too much or too little of all pairs alike; or, with `median_prior`, its median."""
+        z, row = self.table, self.table.transition_row
+        weight = rng.standard_gamma(self._concentrations(), size=(n, len(row)))
+        total = np.add.reduceat(weight, offsets_of(z.n_successors)[:-1], axis=1)
+        share = np.maximum(weight / total[:, row], SMALLEST_SHARE)
+        unseen = np.tile(self.unvisited.astype(np.float64), (n, 1))
+        if self.unseen > 0:
+            unseen = np.where(self.unvisited, 1.0, rng.beta(self.unseen, z.n_visits, size=(n, len(z.pair))))
+        error = np.where(self.unvisited, 0.0, reward_error(z, ~self.unvisited))
+        reward = z.mean_reward + error * rng.standard_normal((n, len(z.pair)))
+        if self.on_arrival.any():
+            arrived = np.add.reduceat(share * self.arrival_reward[z.successor], offsets_of(z.n_successors)[:-1], axis=1)
+            reward = np.where(self.on_arrival, arrived, reward)
+        level = np.full(n, 0.5) if median_prior else rng.permutation((np.arange(n) + 0.5) / n)
+        return self._models(share, unseen, reward, _at(self.prior, self.levels, level))
+
+    def _models(self, share: Floats, unseen: Floats, reward: Floats, otherwise: Floats) -> Models:
+        z = self.table
+        ends = 1 - z.going_on * (1 - unseen)[:, z.transition_row]
+        return Models(z, share, ends, (1 - unseen) * reward + unseen * otherwise)
+
+    def _concentrations(self) -> Floats:
+        """(observed,) of the Dirichlet distributions of successors."""
+        z = self.table
+        return z.transition_count + np.where(z.n_successors > 1, self.pooling, 0.0)[z.transition_row]
 
 
-def _drawn(z: PairTable, rng: np.random.Generator) -> PairTable:
-    """The table of a model that may be the true one."""
-    weight = rng.standard_gamma(z.transition_count)
-    share = np.maximum(weight / sums_by(z.transition_row, weight, len(z.pair))[z.transition_row], SMALLEST_SHARE)
-    count = share * z.n_visits[z.transition_row]
-    reward = z.mean_reward + reward_error(z) * rng.standard_normal(len(z.pair))
+def ignorant_prior(observed: PairTable, discount: float) -> tuple[Floats, tuple[float, ...]]:
+    """Quantiles (S, A, levels) and their levels where no network gives any: all pairs are worth what is usual."""
+    n_states, n_actions = int(observed.n_states[0]), int(observed.n_actions[0])
+    found = estimate(EmpiricalModel.of(observed), ProblemInfo.of(discount), (CERTAINTY_EQUIVALENT,))
+    usual = float(found.unvisited_q[0, 0] * observed.reward_scale[0])
+    return np.full((n_states, n_actions, 3), usual), (0.05, 0.5, 0.95)
+
+
+def reward_error(z: PairTable, visited: Bools | None = None) -> Floats:
+    """(rows,) the standard error of r̂(s, a); with few visits, of what rewards of all pairs vary by counts too."""
+    n, mean = z.n_visits, z.mean_reward
+    deviation = np.maximum(z.reward_square_sum - n * mean**2, 0)
+    more = np.maximum(n - 1, 0) if visited is None else np.maximum(n - 1, 0) * visited
+    pooled = deviation.sum() / max(float(more.sum()), 1.0)
+    error: Floats = np.sqrt((deviation + pooled) / n / n)
+    return error
+
+
+def _completed(z: PairTable) -> tuple[PairTable, Bools]:
+    """The table with rows for pairs that were never visited, each of one visit that ended where it began."""
+    n_actions = int(z.n_actions[0])
+    decides = np.flatnonzero(~z.terminal_mask())
+    possible: Ints = (decides[:, None] * n_actions + np.arange(n_actions)).reshape(-1)
+    new = np.setdiff1d(possible, np.concatenate([z.pair, z.forbidden]))
+    pair = np.concatenate([z.pair, new])
+    order = np.argsort(pair, kind="stable")
+    row = np.argsort(order)[np.concatenate([z.transition_row, len(z.pair) + np.arange(len(new))])]
+    by_row = np.argsort(row, kind="stable")
+    once, nothing = np.ones(len(new)), np.zeros(len(new))
+
+    def joined(name: str, more: Floats | Ints, to: Ints) -> np.ndarray:
+        return np.concatenate([getattr(z, name), more])[to]
+
+    of_pair = {"n_visits": once, "reward_sum": nothing, "reward_square_sum": nothing, "duration": once}
+    of_transition = {"transition_count": once, "n_terminated": once, "successor": new // n_actions}
     return replace(
         z,
-        transition_count=count,
-        n_terminated=count * (z.n_terminated / z.transition_count),
-        reward_sum=reward * z.n_visits,
-    )
+        pair_mdp=np.zeros(len(pair), dtype=np.int64),
+        pair=pair[order],
+        n_successors=joined("n_successors", np.ones(len(new), dtype=np.int64), order),
+        **{name: joined(name, more, order) for name, more in of_pair.items()},
+        **{name: joined(name, more, by_row) for name, more in of_transition.items()},
+    ), order >= len(z.pair)
+
+
+def _seen_once(z: PairTable) -> float:
+    """Successors that were seen only once, per pair with more visits than one; 1 where there is none."""
+    tells = z.n_visits > 1
+    if not tells.any():
+        return 1.0
+    once = sums_by(z.transition_row, (z.transition_count == 1).astype(np.float64), len(z.pair))
+    return float(once[tells].mean())
+
+
+def _arrival_rewards(z: PairTable) -> tuple[Floats, Bools]:
+    """(S,) what arriving in a state pays and (visited,) for which pairs; for none unless that explains their rewards.
+
+    Rewards are summed up by pair, so that what each successor paid is told by pairs together: by all of them, or by
+    those whose rewards vary.
+    """
+    deviation = z.n_visits * np.maximum(z.reward_square_sum / z.n_visits - z.mean_reward**2, 0)
+    varies = deviation > VARIES * z.reward_square_sum
+    if varies.any():
+        for tells in (np.ones_like(varies), varies):
+            paid, error = _paid_on_arrival(z, tells, float(deviation.sum()))
+            if error < 1 - EXPLAINED:
+                return paid, varies
+    return np.zeros(int(z.n_states[0])), np.zeros_like(varies)
+
+
+def _paid_on_arrival(z: PairTable, tells: Bools, variance: float) -> tuple[Floats, float]:
+    """(S,) rewards of arriving that fit the mean rewards of some pairs best, and how much they leave unexplained."""
+    observed = tells[z.transition_row]
+    seen, place = np.unique(z.successor[observed], return_inverse=True)
+    row = (np.cumsum(tells) - 1)[z.transition_row[observed]]
+    n, mean = z.n_visits[tells], z.mean_reward[tells]
+    share = csr_array((z.successor_probs[observed], (row, place)), shape=(len(n), len(seen)))
+    weight = np.sqrt(n)
+    normal = (share * weight[:, None]).T @ (share * weight[:, None])
+    paid = np.linalg.lstsq(normal.toarray(), share.T @ (n * mean), rcond=1e-9)[0]
+    told = n * (share @ paid**2 - (share @ paid) ** 2)
+    missed = n * (share @ paid - mean) ** 2
+    reward = np.zeros(int(z.n_states[0]))
+    reward[seen] = paid
+    return reward, max(abs(float(told.sum()) - variance), float(missed.sum())) / variance
+
+
+def _at(quantiles: Floats, levels: Floats, wanted: Floats) -> Floats:
+    """(n, rows) quantiles (rows, levels) at the levels `wanted` (n,), at the outermost ones beyond them."""
+    inside = np.clip(wanted, levels[0], levels[-1])
+    above = np.clip(np.searchsorted(levels, inside), 1, max(len(levels) - 1, 1))
+    share = (inside - levels[above - 1]) / (levels[above] - levels[above - 1])
+    at: Floats = ((1 - share) * quantiles[:, above - 1] + share * quantiles[:, above]).T
+    return at

@@ -99,12 +99,23 @@ def _policy(result: Result, explained: list[Explanation], n_all: int) -> str:
 
 
 def _worth(result: Result) -> str:
-    if not np.isfinite(result.start_value):
-        return "<p>The rows do not follow each other as in episodes, so it is not known where these start.</p>"
-    low, high = result.start_value_interval()
+    gain, start = result.improvement, result.coverage.start_states
+    where = "From where episodes start" if start else "In the states of the log, as often as it has them"
+    low, high = gain.interval()
+    rows = "".join(
+        f"<tr><th scope=row>{name}</th><td class=n>{value.mean:.4g}</td><td class=n>{value.interval()[0]:.4g} … "
+        f"{value.interval()[1]:.4g}</td><td class=n>{value.effective_sample_size:,.0f}</td></tr>"
+        for name, value in (("recommended", gain.new), ("today", gain.logged))
+    )
+    risks = _list((escape(str(risk)) for risk in gain.risks), "ul")
     return (
-        f"<p>From where episodes start, the recommended policy is worth <b>{result.start_value:.4g}</b>, with 90 % "
-        f"probability between {low:.4g} and {high:.4g} (discount {result.discount:g}).</p>"
+        f"<p>{where}, the recommended policy is worth <b>{gain.mean:+.4g}</b> compared with today's, with 90 % "
+        f"probability between {low:+.4g} and {high:+.4g} (discount {result.discount:g}). It is better with "
+        f"<b>{gain.probability:.0%}</b> probability.</p>"
+        f"<div class=wide><table><thead><tr><th>policy</th><th class=n>value</th><th class=n>90 % in</th>"
+        f"<th class=n>worth of data</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        "<p class=note>Today: what was done in the log. Worth of data: how many transitions of the policy itself the "
+        "log stands for.</p>" + (f"<p>What is not known comes from</p>{risks}" if gain.risks else "")
     )
 
 

@@ -1,0 +1,64 @@
+"""SPIBB (Laroche et al. 2019): improve on who collected the data only where the data says enough."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.evidence import Statistics
+from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.online.learner import Learner
+from mdpfn.planners.problem_info import ProblemInfo
+
+MOST_IMPROVEMENTS = 100
+IMPROVEMENT = 1e-9  # relative; less is rounding
+
+
+class SPIBB(Learner):
+    """Π_b-SPIBB by policy iteration on the empirical model.
+
+    A pair with fewer than `least_visits` N∧ visits keeps the probability that the data gave it; the rest of the
+    probability of a state goes to the best of its other actions. The policy of the data is the one that visits tell
+    (Simão et al. 2020), uniform in states that were never left.
+    """
+
+    def __init__(
+        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, least_visits: float = 10.0
+    ) -> None:
+        super().__init__(evidence, info, rng)
+        self.least_visits = least_visits
+
+    def act(self, state: int) -> int:
+        """An action of the policy: it does not explore."""
+        return int(self.rng.choice(self.evidence.n_actions, p=self.plan()[state]))
+
+    def plan(self) -> Floats:
+        """(S, A) the improved policy."""
+        model = EmpiricalModel.of(self.evidence.table())
+        n_visits = self.evidence.table().visits_table()
+        logged = np.where(n_visits.sum(axis=1, keepdims=True) > 0, n_visits, 1.0)
+        logged /= logged.sum(axis=1, keepdims=True)
+        free = n_visits >= self.least_visits
+        kept, rest = np.where(free, 0.0, logged), np.where(free, logged, 0.0).sum(axis=1)
+        policy, before = logged, -np.inf
+        states = np.flatnonzero(free.any(axis=1))
+        for _ in range(MOST_IMPROVEMENTS):
+            value = model.policy_value(policy, model.table.mean_reward, self.discount)
+            total = float(value.sum())
+            if total <= before + IMPROVEMENT * (1 + abs(before)):
+                break
+            before = total
+            q = np.where(free, self._q(model, value), -np.inf)
+            policy = kept.copy()
+            policy[states, q.argmax(axis=1)[states]] += rest[states]
+        return policy
+
+    def _q(self, model: EmpiricalModel, value: Floats) -> Floats:
+        """(S, A) r̂ + γ P̂ V of visited pairs, 0 of others."""
+        z = self.evidence.table()
+        later = np.bincount(
+            z.transition_row, weights=z.successor_probs * z.going_on * value[z.successor], minlength=len(z.pair)
+        )
+        q = np.zeros(self.evidence.n_states * self.evidence.n_actions)
+        q[z.pair] = z.mean_reward + self.discount * later
+        return q.reshape(self.evidence.n_states, -1)

@@ -1,0 +1,340 @@
+"""What policies are worth where episodes start, and by how much one is better than another, given the data.
+
+A policy is evaluated in models that may be the true one (`planners.posterior`), the same for every policy, so that
+differences are surer than values. One that was chosen on the same data looks better than it is, by about as much as
+the best policies of drawn models look better than the best of the expected one: that is taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+
+from mdpfn.arrays import Floats
+from mdpfn.errors import MdpfnError, shown
+from mdpfn.importance import ImportanceCheck, read_episodes
+from mdpfn.model.policy_values import occupancy
+from mdpfn.plan import Plan
+from mdpfn.planners.policies import one_hot
+from mdpfn.planners.posterior import ModelPosterior, Models
+from mdpfn.planners.q_posterior import tail_steps
+
+DRAWS = 128
+CURSE_DRAWS = 24  # models whose best policies tell how much better a chosen policy looks than it is
+MOST_RISKS = 5  # pairs that are named
+MEDIAN = np.array([0.5])
+CURSE = 0.5  # of the excess of the best of drawn models: the recommended policy is more careful than these
+SPREAD = 1.08  # that values of the logged policy have beyond that of draws
+
+PolicyLike: TypeAlias = Any
+"""A table (S, A) or (S,), a mapping or a function from states to actions, "logged", or a `Plan`."""
+
+
+class Risk(NamedTuple):
+    """A pair, and the share of the variance of a value that comes from not knowing better what it does."""
+
+    state: Any
+    action: Any
+    share: float
+    n_visits: float
+
+    def __str__(self) -> str:
+        return f"{self.action} in {self.state} ({self.share:.0%}, tried {self.n_visits:g} times)"
+
+
+class _Drawn:
+    """A number of which there are draws."""
+
+    draws: Floats
+
+    @property
+    def mean(self) -> float:
+        """Its expectation."""
+        return float(self.draws.mean())
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """Where it lies with this probability."""
+        if not 0 < level < 1:
+            raise MdpfnError("level", shown(level), "it must lie in (0, 1)", "use a value such as 0.9")
+        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"{self.mean:.4g}, with 90 % in {low:.4g} … {high:.4g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PolicyValue(_Drawn):
+    """The discounted value of a policy, averaged over the starts of episodes."""
+
+    draws: Floats  # (draws,)
+    by_state: Floats  # (S,) expected value from each state on
+    effective_sample_size: float  # how many transitions that tell of this policy the log is worth
+    risks: tuple[Risk, ...]  # what the uncertainty comes from, largest first
+    check: ImportanceCheck | None = None  # by importance weights, where episodes were given
+
+    def __repr__(self) -> str:
+        return f"PolicyValue({self})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "mean": self.mean,
+            "interval_90": list(self.interval()),
+            "effective_sample_size": self.effective_sample_size,
+            "risks": [{**risk._asdict(), "state": str(risk.state), "action": str(risk.action)} for risk in self.risks],
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Improvement(_Drawn):
+    """V(new) − V(logged): how much better a policy is than what was done so far."""
+
+    draws: Floats  # (draws,)
+    new: PolicyValue
+    logged: PolicyValue
+    risks: tuple[Risk, ...]
+
+    @property
+    def probability(self) -> float:
+        """That the new policy is better."""
+        return float((self.draws > 0).mean() + (self.draws == 0).mean() / 2)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; better with {self.probability:.0%} probability"
+
+    def __repr__(self) -> str:
+        return f"Improvement({self})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        named = [{**risk._asdict(), "state": str(risk.state), "action": str(risk.action)} for risk in self.risks]
+        return {
+            "mean": self.mean,
+            "interval_90": list(self.interval()),
+            "probability": self.probability,
+            "new": self.new.to_dict(),
+            "logged": self.logged.to_dict(),
+            "risks": named,
+        }
+
+
+class Worth:
+    """Values of policies of one problem."""
+
+    def __init__(self, plan: Plan, starts: Mapping[int, int] | None) -> None:
+        assert plan.observed is not None
+        self.plan, self.discount = plan, plan.discount
+        self._visits = plan.observed.visits_table()
+        left = self._visits.sum(axis=1)
+        counts = np.zeros(len(left))
+        for state, number in (starts or dict(enumerate(left))).items():
+            counts[state] = number
+        self.starts = counts  # (S,) starts of episodes, or, where these are not known, visits of states
+
+    def value(self, policy: PolicyLike, episodes: Any = None) -> PolicyValue:
+        """What a policy is worth, and, by episodes of the log, what it would have earned there."""
+        if isinstance(policy, str) and policy == "logged":
+            table, found = self.logged_policy, self.logged
+        elif isinstance(policy, Plan):
+            table, found = policy.recommended, self.of_table(policy.recommended, chosen=True)
+        else:
+            table = as_table(policy, self.plan)
+            found = self.of_table(table)
+        return found if episodes is None else replace(found, check=self._check(table, episodes))
+
+    def _check(self, policy: Floats, episodes: Any) -> ImportanceCheck:
+        assert self.plan.encoding is not None
+        read = read_episodes(episodes, self.plan.encoding, len(policy))
+        q = self._expected.policy_q(self._expected.policy_value(policy, self.discount), self.discount)[0]
+        return ImportanceCheck.of(read, policy, self.logged_policy, q, self.discount)
+
+    def of_table(self, policy: Floats, *, chosen: bool = False) -> PolicyValue:
+        """The value of π (S, A), which may have been chosen by the same data."""
+        at_start, by_state = self._draws(policy), self._expected.policy_value(policy, self.discount)[0]
+        return PolicyValue(
+            self._calibrated(self._spread_out(at_start), chosen=chosen),
+            by_state,
+            self._effective_sample_size(policy),
+            self._risks(self._contributions(policy)),
+        )
+
+    @cached_property
+    def logged(self) -> PolicyValue:
+        """What the policy is worth that the log was made by, as far as visits tell it."""
+        return replace(self.of_table(self.logged_policy), draws=self._spread_out(self._logged_draws))
+
+    def improvement(self, policy: Floats, *, chosen: bool = True) -> Improvement:
+        """By how much π (S, A), chosen by the same data unless said otherwise, is better than the logged policy."""
+        contributions = self._contributions(policy, self.logged_policy)
+        new = self.of_table(policy, chosen=chosen)
+        return Improvement(self.gain(policy, chosen=chosen), new, self.logged, self._risks(contributions))
+
+    def gain(self, policy: Floats, *, chosen: bool = True) -> Floats:
+        """(draws,) V(π) − V(logged); exactly 0 where both are the same."""
+        if (policy == self.logged_policy)[self._visits.sum(axis=1) > 0].all():
+            return np.zeros(DRAWS)
+        return self._calibrated(self._draws(policy) - self._logged_draws, chosen=chosen)
+
+    @cached_property
+    def logged_policy(self) -> Floats:
+        """(S, A) π(a | s) = N(s, a) / N(s); any action that exists in states that were never left."""
+        weight = self._logged_weights
+        policy: Floats = weight / weight.sum(axis=1, keepdims=True)
+        return policy
+
+    @property
+    def _logged_weights(self) -> Floats:
+        weight = self._visits.copy()
+        never = weight.sum(axis=1) == 0
+        weight[never] = np.isfinite(self.plan.policy_logits[never])
+        return weight
+
+    @cached_property
+    def _posterior(self) -> ModelPosterior:
+        """What is rare and was not seen yet is worth to a policy what else follows: it is left out."""
+        return replace(self.plan.posterior, unseen=0.0)
+
+    @cached_property
+    def _models(self) -> Models:
+        return self._posterior.drawn(np.random.default_rng(0), DRAWS)
+
+    @cached_property
+    def _expected(self) -> Models:
+        """The expected model, at the median of the prior."""
+        return self._posterior.expected(MEDIAN)
+
+    @cached_property
+    def _start_draws(self) -> Floats:
+        """(draws, S) distributions of starts that may be the true one."""
+        weight = np.random.default_rng(1).standard_gamma(self.starts, size=(DRAWS, len(self.starts)))
+        share: Floats = weight / np.maximum(weight.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return share
+
+    def _draws(self, policy: Floats) -> Floats:
+        """(draws,) values at the start; π (S, A) or one for every draw."""
+        value: Floats = (self._models.policy_value(policy, self.discount) * self._start_draws).sum(axis=1)
+        return value
+
+    @cached_property
+    def _logged_draws(self) -> Floats:
+        """(draws,) the same of the logged policy, which visits tell not exactly either."""
+        weight = np.random.default_rng(2).standard_gamma(self._logged_weights, size=(DRAWS, *self._visits.shape))
+        weight = np.maximum(weight, np.finfo(np.float64).tiny)
+        return self._draws(weight / weight.sum(axis=2, keepdims=True))
+
+    @cached_property
+    def _curse(self) -> float:
+        """How much better a policy looks, at the start, that was chosen as the best by the same data."""
+        start = self.starts / max(self.starts.sum(), 1.0)
+        drawn = self.plan.posterior.drawn(np.random.default_rng(3), CURSE_DRAWS, median_prior=True)
+        best = drawn.optimal_q(self.discount).max(axis=2, initial=-np.inf)
+        expected = self.plan.posterior.expected(MEDIAN).optimal_q(self.discount)[0].max(axis=1)
+        counts = start > 0
+        return max(float((best.mean(axis=0) - expected)[counts] @ start[counts]), 0.0)
+
+    def _calibrated(self, draws: Floats, *, chosen: bool) -> Floats:
+        """Draws with tails as heavy as `tail_steps` says, less the excess of what was chosen by the same data."""
+        mean, spread = draws.mean(), draws.std()
+        if spread > 0:
+            level = scipy.special.ndtr((draws - mean) / spread)
+            draws = mean + spread * tail_steps(self._posterior.n_visits, np.clip(level, 1e-3, 1 - 1e-3))
+        return draws - CURSE * self._curse if chosen else draws
+
+    def _spread_out(self, draws: Floats) -> Floats:
+        mean = draws.mean()
+        return np.asarray(mean + SPREAD * (draws - mean))
+
+    def _effective_sample_size(self, policy: Floats) -> float:
+        """1 / Σ d(s, a)² / N(s, a) with d how often π takes a pair; 0 where it takes what the log never took."""
+        taken = self._occupancy(policy)
+        share = taken / max(taken.sum(), np.finfo(np.float64).tiny)
+        if (share[self._visits == 0] > 0).any():
+            return 0.0
+        tried = self._visits > 0
+        return float(1 / max((share[tried] ** 2 / self._visits[tried]).sum(), np.finfo(np.float64).tiny))
+
+    def _occupancy(self, policy: Floats) -> Floats:
+        """(S, A) discounted visits of pairs from the start on, in the expected model."""
+        model, start = self._expected, self.starts / max(self.starts.sum(), 1.0)
+        return occupancy(model.table, policy, (model.share * (1 - model.ends))[0], start, self.discount)
+
+    def _contributions(self, policy: Floats, other: Floats | None = None) -> Floats:
+        """(rows,) of the variance of a value, or of a difference of two, that each pair carries (delta method)."""
+        z, models = self._models.table, self._models
+        weights = []
+        for each in (policy,) if other is None else (policy, other):
+            backup = models.backup(self._expected.policy_value(each, self.discount), self.discount)
+            weights.append(self._occupancy(each).reshape(-1)[z.pair] * (backup - backup.mean(axis=0)))
+        moved = weights[0] if other is None else weights[0] - weights[1]
+        variance: Floats = moved.var(axis=0)
+        return variance
+
+    def _risks(self, variance: Floats) -> tuple[Risk, ...]:
+        z, total = self._models.table, variance.sum()
+        if not total > 0:
+            return ()
+        most = np.argsort(-variance, kind="stable")[:MOST_RISKS]
+        states, actions = self.plan.states, self.plan.actions
+        return tuple(
+            Risk(
+                states[z.state[i]],
+                actions[z.action[i]],
+                float(variance[i] / total),
+                float(self._visits[z.state[i], z.action[i]]),
+            )
+            for i in most
+            if variance[i] > 0 and z.state[i] < len(states)
+        )
+
+
+def as_table(policy: PolicyLike, plan: Plan) -> Floats:
+    """(S, A) probabilities of a policy in any of its forms."""
+    shape = plan.policy_logits.shape
+    if isinstance(policy, Mapping) or callable(policy):
+        return _named(policy, plan)
+    table = np.asarray(policy)
+    if (
+        table.shape == shape[:1]
+        and table.dtype.kind in "iu"
+        and table.size
+        and 0 <= table.min() <= table.max() < shape[1]
+    ):
+        return one_hot(table, shape[1])
+    if table.shape != shape or table.dtype.kind not in "iuf":
+        limit = f"it must be (S, A) = {shape} probabilities, (S,) columns of actions, or map states to actions"
+        raise MdpfnError("policy", shown(policy), limit, 'give one of these, or "logged"')
+    probabilities = table.astype(np.float64)
+    if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1, atol=1e-6):
+        raise MdpfnError("policy", "a table", "its rows must be probabilities", "divide every row by its sum")
+    if (probabilities[~np.isfinite(plan.policy_logits)] > 0).any():
+        raise MdpfnError("policy", "a table", "it takes actions that do not exist", "leave these out")
+    return probabilities
+
+
+def _named(policy: Mapping[Any, Any] | Callable[[Any], Any], plan: Plan) -> Floats:
+    """The same of a mapping or a function; where nothing is to be decided, it need not say anything."""
+    assert plan.observed is not None
+    assert plan.encoding is not None
+    choose = policy.get if isinstance(policy, Mapping) else policy
+    decides = plan.observed.reached_mask() & ~plan.observed.terminal_mask()
+    columns = np.zeros(len(plan.policy_logits), dtype=np.int64)
+    for row, state in enumerate(plan.states):
+        if decides[row]:
+            action = choose(state)
+            if action is None:
+                limit = f"it says nothing of {shown(state)}"
+                raise MdpfnError(
+                    "policy", "a mapping", limit, "give an action for every state that episodes go on from"
+                )
+            columns[row] = plan.encoding.actions.encode(action)
+    return one_hot(columns, plan.policy_logits.shape[1])

@@ -1,0 +1,154 @@
+"""Models that may be the true one: as the data says, and as the prior says of the rest; policies evaluated in them."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta, kstest
+
+from mdpfn import Agent, Statistics, TabularMDP
+from mdpfn.bench.environments import ENVIRONMENTS
+from mdpfn.bench.protocols.logged_data import LogSource, soft_policy
+from mdpfn.model.exact import Scorer, optimal_q, policy_value
+from mdpfn.model.policy_values import occupancy
+from mdpfn.planners.posterior import ModelPosterior, reward_error
+from mdpfn.planners.q_posterior import q_quantiles, tail_steps
+
+LEVELS = (0.05, 0.5, 0.95)
+
+
+def _posterior(history: Statistics, prior: float | np.ndarray = 0.0) -> ModelPosterior:
+    shape = (history.n_states, history.n_actions, len(LEVELS))
+    return ModelPosterior.of(history.table(), np.broadcast_to(np.asarray(prior, dtype=float), shape), LEVELS)
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_what_is_certain_does_not_vary():
+    history = Statistics.from_transitions([0, 0, 1, 1], [0] * 4, [1.0, 1.0, 2.0, 2.0], [1, 1, 0, 0])
+    draws = _posterior(history).drawn(_rng(), 5).policy_value(np.ones((2, 1)), 0.9)
+    v0 = (1 + 0.9 * 2) / (1 - 0.81)
+    np.testing.assert_allclose(draws, np.tile([v0, 2 + 0.9 * v0], (5, 1)), rtol=1e-6)
+
+
+def test_chances_are_dirichlet():
+    """Of five visits three led to a state worth 10 and two to nothing: the share is Beta(3, 2)."""
+    s, t = [0] * 5 + [1, 1, 2, 2], [1, 1, 1, 2, 2, 1, 1, 2, 2]
+    history = Statistics.from_transitions(s, [0] * 9, [0.0] * 5 + [1.0, 1.0, 0.0, 0.0], t)
+    draws = _posterior(history).drawn(_rng(), 4000).policy_value(np.ones((3, 1)), 0.9)
+    assert kstest(draws[:, 0] / 9, beta(3, 2).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(draws[:, 1], 10)
+
+
+def test_mean_rewards_have_the_error_of_a_mean():
+    rewards = np.random.default_rng(1).normal(3, 2, size=400)
+    history = Statistics.from_transitions([0] * 400, [0] * 400, rewards, [0] * 400)
+    draws = _posterior(history).drawn(_rng(), 2000).policy_value(np.ones((1, 1)), 0.0)
+    assert draws.mean() == pytest.approx(rewards.mean(), abs=0.02)
+    assert draws.std() == pytest.approx(rewards.std() / 20, rel=0.1)
+
+
+def test_a_single_reward_may_vary_as_others_do():
+    """Visited once, a pair cannot tell how its rewards vary: those of other pairs do."""
+    s, r = [0] * 50 + [1], [*np.tile([1.0, -1.0], 25), 0.0]
+    z = Statistics.from_transitions(s, [0] * 51, r, [0] * 51).table()
+    often, once = reward_error(z)
+    assert once == pytest.approx(np.sqrt(50 / 49))
+    assert often == pytest.approx(1 / np.sqrt(50), rel=0.05)
+
+
+def test_a_pair_never_visited_is_worth_what_the_prior_says():
+    history = Statistics.from_transitions([0, 0], [0, 0], [1.0, 1.0], [0, 0], n_actions=2)
+    posterior = _posterior(history, np.array([2.0, 5.0, 9.0]))
+    q = q_quantiles(posterior, 0.5, _rng())
+    np.testing.assert_allclose(q[0, 1], [2, 5, 9])
+    np.testing.assert_allclose(q[0, 0], 1 + 0.5 * np.array([2, 5, 9]))
+
+
+def test_what_was_seen_once_says_that_more_may_come():
+    """Every successor was another one: it is probable that the next visit ends elsewhere, worth what the prior says."""
+    seen = Statistics.from_transitions([0, 0, 1, 1], [0] * 4, [0.0] * 4, [0, 1, 0, 1])
+    settled = Statistics.from_transitions([0] * 4, [0] * 4, [0.0] * 4, [0] * 4)
+    assert _posterior(seen).unseen == 2
+    assert _posterior(settled).unseen == 0
+    assert q_quantiles(_posterior(seen, 10.0), 0.9, _rng()).mean() > 1
+    np.testing.assert_array_equal(q_quantiles(_posterior(settled, 10.0), 0.9, _rng()), 0)
+
+
+def test_rewards_that_successors_explain_move_with_them():
+    """On the frozen lake only the goal pays: where chance is drawn to lead there more often, the reward is larger."""
+    lake, goal = ENVIRONMENTS["frozen-lake"].build(), 15
+    pays = np.broadcast_to(np.arange(lake.n_states) == goal, lake.dense_transition.shape)
+    mdp = TabularMDP.from_dense(lake.dense_transition, pays, terminal=lake.terminal)
+    visits = np.where(mdp.terminal[:, None], 0, 30) * np.ones((1, mdp.n_actions), dtype=np.int64)
+    posterior = _posterior(LogSource(mdp).visits(visits, _rng()))
+    z = posterior.table
+    assert posterior.on_arrival.any()
+    models = posterior.drawn(_rng(), 8)
+    for row in np.flatnonzero(posterior.on_arrival):
+        mine = (z.transition_row == row) & (z.successor == goal)
+        np.testing.assert_allclose(models.reward[:, row], models.share[:, mine].sum(axis=1), atol=1e-9)
+    noisy = ENVIRONMENTS["bandit-10"].build()
+    assert not _posterior(LogSource(noisy).visits(np.full(noisy.reward.shape, 30), _rng())).on_arrival.any()
+
+
+@pytest.mark.parametrize("name", ["gridworld-5x5", "four-rooms", "garnet-10-3-2"])
+def test_values_in_a_model_are_those_of_the_model(name: str):
+    """With as much data as the truth has chances, the expected model is the truth: exact values are the oracle."""
+    mdp = ENVIRONMENTS[name].build()
+    p, n = mdp.dense_transition, 1_000_000
+    counts = np.round(p * n) * ~mdp.terminal[:, None, None]
+    sums = mdp.reward * counts.sum(-1)
+    history = Statistics.from_counts(counts, sums, mdp.terminal)
+    models = _posterior(history).expected(np.array([0.5]))
+    policy = soft_policy(mdp, 0.5)
+    np.testing.assert_allclose(models.policy_value(policy, mdp.discount)[0], policy_value(mdp, policy), atol=1e-3)
+    q = models.optimal_q(mdp.discount)[0]
+    np.testing.assert_allclose(q[~mdp.terminal], optimal_q(mdp)[~mdp.terminal], atol=1e-2)
+    share = (models.share * (1 - models.ends))[0]
+    visits = occupancy(models.table, policy, share, mdp.start, mdp.discount)
+    assert (visits * mdp.reward).sum() == pytest.approx(mdp.start @ policy_value(mdp, policy), abs=1e-3)
+
+
+def test_tails_are_heavy_with_few_visits_and_normal_with_many():
+    levels = np.array([0.05, 0.5, 0.95])
+    few, many = tail_steps(3, levels), tail_steps(1e6, levels)
+    np.testing.assert_allclose(few, -few[::-1])
+    assert few[2] > 3
+    assert many[2] == pytest.approx(1.645, rel=0.06)
+
+
+@pytest.mark.parametrize("score", [0.3, 0.6])
+def test_soft_policies_are_as_good_as_asked_for(score: float):
+    mdp = ENVIRONMENTS["river-swim-6"].build()
+    assert Scorer(mdp)(soft_policy(mdp, score)) == pytest.approx(score, abs=1e-3)
+
+
+def test_logs_as_counts_are_logs_of_episodes():
+    """Visits are those that the policy makes, ends are those of the world, and rewards have their mean and variance."""
+    mdp = ENVIRONMENTS["river-swim-6"].build()
+    policy = soft_policy(mdp, 0.6)
+    log = LogSource(mdp).episodes(policy, 4000, 5, _rng())
+    expected, here = np.zeros(mdp.n_states), mdp.start
+    for _ in range(5):
+        expected += here
+        here = here @ np.einsum("sa,sat->st", policy, mdp.dense_transition)
+    visits = log.statistics.table().visits_table()
+    np.testing.assert_allclose(visits.sum(axis=1) / 4000, expected, atol=0.05)
+    assert sum(log.starts.values()) == 4000
+    noisy = ENVIRONMENTS["bandit-10"].build()
+    z = LogSource(noisy).visits(np.full(noisy.reward.shape, 5000), _rng()).table()
+    np.testing.assert_allclose(z.mean_reward, noisy.reward.reshape(-1), atol=0.1)
+    variance = z.reward_square_sum / z.n_visits - z.mean_reward**2
+    np.testing.assert_allclose(np.sqrt(variance), noisy.reward_std.reshape(-1), rtol=0.06, atol=1e-9)
+
+
+def test_intervals_of_the_agent_hold():
+    """A share of 90 % intervals of Q* that holds the truth, over data sets: what `benchmarks.intervals` measures."""
+    mdp, rng, agent = ENVIRONMENTS["garnet-10-3-2"].build(), _rng(), Agent.from_pretrained()
+    truth, source, held = optimal_q(mdp), LogSource(mdp), []
+    for _ in range(16):
+        plan = agent.plan(source.visits(np.full(mdp.reward.shape, 100), rng), discount=mdp.discount)
+        low, high = plan.interval(0.9)
+        held.append(((low <= truth) & (truth <= high)).mean())
+    assert 0.7 <= np.mean(held) <= 0.999
