@@ -1,8 +1,8 @@
 """Policies that are hardly ever worse than the one the data was made by.
 
 They leave what was done only where bounds of values say that something else is better (`planners.cautious`), and not at
-all where models that may be the true one doubt the outcome. How wide bounds and how much doubt belong to a confidence was
-measured on logs: `mdpfn leaderboard --offline --logged`.
+all where models that may be the true one doubt the outcome. How wide bounds and how much doubt belong to a confidence
+was measured on logs: `mdpfn leaderboard --offline --logged`.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def learned(mdp: TabularMDP, method: Method, log: Log, seed: int) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # little data is what is measured
         told = Options(discount=mdp.discount, **method.options)
-        agent._fitted(Logged(log.statistics, encoding, log.starts), told, seed, time.perf_counter())
+        agent._fitted(Logged(log.statistics, encoding, log.starts), told, seed, time.perf_counter(), None)
         return agent.plan().recommended
 
 
