@@ -213,7 +213,7 @@ class EarningExplorer:
 
     @staticmethod
     def _time_per_pair(rows: Rows, clock: Clock) -> float:
-        """How many steps the whole budget has for every pair of the known states, if episodes stay as long as they were."""
+        """How many steps the budget has for every pair of the known states, if episodes stay as long as they were."""
         steps = (float(rows.n_visits.sum()) + 1) / (clock.episode + 1)
         return _budget(clock) * steps / (len(rows.known) * rows.n_actions)
 
