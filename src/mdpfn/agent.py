@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
@@ -17,35 +16,26 @@ from mdpfn.checks import a_path, check_choice, whole_number
 from mdpfn.data.options import LogFields, LogOptions
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import Statistics
-from mdpfn.evidence.factored.completion import Completion
-from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.explanation import Explanation
 from mdpfn.export import policy_to_json
+from mdpfn.facing import Facing
 from mdpfn.online.callback import CallbackLike
 from mdpfn.online.evaluation import evaluate
-from mdpfn.online.history import History
-from mdpfn.online.in_context import Exploration, InContextLearner
-from mdpfn.online.options import AtLeast, OptionFields, Options
-from mdpfn.online.problem import OnEpisode, Problem, agent_rng
-from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
+from mdpfn.online.options import OptionFields
+from mdpfn.online.problem import OnEpisode
+from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.online.watched import Watched
 from mdpfn.online.worlds import made_env, spaces_of
 from mdpfn.persistence import read_agent, write_agent
-from mdpfn.plan import OnUnknown, Plan, check_level
-from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
+from mdpfn.plan import OnUnknown
 from mdpfn.report import write_report
 from mdpfn.result import Result, write_json
-from mdpfn.safe import kept_to
 from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
-from mdpfn.spaces.features import StateFactors
 from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
 from mdpfn.vector_explanation import VectorExplanation
-from mdpfn.vector_result import VectorResult
-from mdpfn.weights import DEFAULT_WEIGHTS, Model, load_model
-from mdpfn.weights.limits import Limits
-from mdpfn.weights.planner import NetworkPlanner
+from mdpfn.weights import DEFAULT_WEIGHTS, load_model
 from mdpfn.worth import PolicyLike, PolicyValue
 
 if TYPE_CHECKING:
@@ -57,7 +47,7 @@ class FitFields(OptionFields, LogFields):
     """What `Agent.fit` and `partial_fit` take by name."""
 
 
-class Agent:
+class Agent(Facing):
     """Solves small decision problems in context: everything it learns about one is in its `evidence`.
 
     Three ways in: `solve` an environment, `reset` and then `act` and `observe` in a loop of your own, or `fit`
@@ -67,28 +57,6 @@ class Agent:
     looks around: "directed" pays for information what it is worth, "softmax" draws actions from softmax(logits / τ)
     with τ = `acting_temperature`, as in the paper (B.2). The default is what the weights were made for.
     """
-
-    def __init__(
-        self,
-        model: Model,
-        *,
-        depth: int | None = None,
-        exploration: Exploration | None = None,
-        acting_temperature: float = 0.3,
-    ) -> None:
-        if exploration is not None:
-            remedy = "leave it out for the one of the weights"
-            check_choice("exploration", exploration, get_args(Exploration), remedy)
-        if not isinstance(acting_temperature, int | float | np.number) or not 0 < acting_temperature < np.inf:
-            limit = "it must be positive and finite"
-            raise MdpfnError("acting_temperature", shown(acting_temperature), limit, "use a value such as 0.3")
-        self.model, self.acting_temperature = model, float(acting_temperature)
-        self.exploration: Exploration = exploration or model.exploration
-        self.limits = Limits.of(model)
-        self._planner = NetworkPlanner(model.network, self.limits.checked_depth(depth), self.limits)
-        self._problem: Problem[InContextLearner] | VectorProblem | None = None
-        self._plan: Plan | None = None  # the latest
-        self._evaluation: Floats = np.zeros(0)  # of the final policy of the last run
 
     @classmethod
     def from_pretrained(cls, weights: str | Path = DEFAULT_WEIGHTS, **options: Any) -> Agent:
@@ -213,24 +181,6 @@ class Agent:
         self._evaluation = self._evaluated(env, evaluate, seed, max_episode_steps) if evaluate else np.zeros(0)
         return self.result
 
-    @contextmanager
-    def _nothing_forgotten(self, *, but_learned: bool = True) -> Iterator[None]:
-        """If anything is raised the agent is what it was, unless it learned something that is to be kept."""
-        problem, before = self._problem, (self._problem, self._plan, self._evaluation)
-        n_known, begun = (
-            (0, None) if problem is None else (problem.learner.evidence.n_transitions, problem.before_run())
-        )
-        try:
-            yield
-        except BaseException:
-            now = self._problem
-            learned = 0 if now is None else now.learner.evidence.n_transitions - (n_known if now is problem else 0)
-            if not (learned and but_learned):
-                if begun is not None:
-                    begun.restore()
-                self._problem, self._plan, self._evaluation = before
-            raise
-
     def _check_resumed(self, env: Any, spaces: tuple[Any, Any], given: Mapping[str, Any]) -> None:
         """Refuse to go on in another environment, or with other options."""
         problem = self.problem
@@ -292,7 +242,8 @@ class Agent:
         logged = read_log(transitions, (observation_space, action_space), self.limits, log)
         vectors = isinstance(logged, VectorReader)
         features = _features_of(given, vectors=vectors)
-        return self._fitted(logged, self._options(given, vectors=vectors), seed, started, features)
+        self._fitted(logged, self._options(given, vectors=vectors), seed, started, features)
+        return self
 
     def partial_fit(
         self,
@@ -330,42 +281,8 @@ class Agent:
             features = self._tabular.features
         checked = self._options(before | {name: value for name, value in given.items() if value is not None})
         whole = more if self._problem is None else merged(self._logged, more)
-        return self._fitted(whole, checked, seed, started, features)
-
-    def _fitted(
-        self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
-    ) -> Agent:
-        """Face the problem of a log; if anything goes wrong, the agent is what it was."""
-        with self._nothing_forgotten(but_learned=False):
-            return self._faced(logged, options, seed, started, features)
-
-    def _faced(
-        self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
-    ) -> Agent:
-        from mdpfn.data.vectors import VectorReader
-
-        if isinstance(logged, VectorReader):
-            fitted = VectorProblem.fresh(*logged.spaces, options, self.limits, seed)
-            logged.read_into(fitted)
-            fitted.history.seconds = time.perf_counter() - started
-            self._face(fitted)
-            return self
-        options.check_rewards(logged.statistics.reward_min, logged.statistics.reward_max)
-        problem = self._enter(logged.encoding, logged.statistics, options, seed, features)
-        problem.history.start_states, problem.starts_known = logged.starts or Counter(), logged.starts is not None
-        problem.columns, problem.notes = logged.columns, logged.notes
-        problem.history.seconds = time.perf_counter() - started
-        self.result.coverage.warn()
+        self._fitted(whole, checked, seed, started, features)
         return self
-
-    @property
-    def _logged(self) -> Logged:
-        """The problem at hand as a log."""
-        from mdpfn.data.log import Logged
-
-        problem = self._tabular
-        starts = Counter(problem.history.start_states) if problem.starts_known else None
-        return Logged(problem.learner.evidence, problem.encoding, starts, problem.columns, problem.notes)
 
     def predict(
         self,
@@ -425,105 +342,6 @@ class Agent:
         """Write a self-contained HTML page: policy, values, where data is thin, what was read."""
         write_report(Result.of(self._tabular, self.plan(), self._evaluation, self.model.name), path, title)
 
-    def plan(
-        self,
-        statistics: Statistics | None = None,
-        *,
-        depth: int | None = None,
-        risk: float | None = None,
-        discount: float | None = None,
-        reward_range: RewardRange | None = None,
-        at_least: AtLeast | None = None,
-        confidence: float | None = None,
-    ) -> Plan:
-        """A policy for every state, by everything observed so far or by the given `statistics`.
-
-        With `risk` its best actions are, of those that the policy hardly tells apart, the ones with the best quantile
-        of Q* at that level, which `plan.q_quantiles` holds: a low one shuns what is uncertain, a high one seeks it.
-        The other options belong to `statistics`; for everything observed so far they are those of `reset`.
-        """
-        planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
-        if statistics is not None:
-            if not isinstance(statistics, Statistics):
-                limit = "it must be mdpfn.Statistics"
-                raise MdpfnError("statistics", shown(statistics), limit, "use Statistics.from_counts, or fit for data")
-            kept = {"at_least": at_least, "confidence": confidence}
-            options = self._options({"discount": discount, "reward_range": reward_range, "risk": risk, **kept})
-            if statistics.n_transitions:
-                options.check_rewards(statistics.reward_min, statistics.reward_max)
-            self.limits.warn_of_discount(options.discount)
-            made = self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
-            return kept_to(made, options, None)
-        theirs = (
-            ("discount", discount),
-            ("reward_range", reward_range),
-            ("at_least", at_least),
-            ("confidence", confidence),
-        )
-        for field, value in theirs:
-            if value is not None:
-                limit = "the problem at hand has its own: this one is for statistics"
-                raise MdpfnError(field, shown(value), limit, "give it to reset, solve or fit")
-        problem = self._tabular
-        risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
-        with problem.turn():
-            if depth is not None:
-                return kept_to(self._plan_of(problem.learner, planner, risk, problem.encoding), *problem.known_starts)
-            plan, logits = self._plan, problem.learner.planner_output().policy_logits
-            if plan is None or plan.policy_logits is not logits or plan.risk != risk:
-                made = self._plan_of(problem.learner, planner, risk, problem.encoding)
-                self._plan = plan = kept_to(made, *problem.known_starts)
-            return plan
-
-    def _plan_of(
-        self, learner: InContextLearner, planner: NetworkPlanner, risk: float | None, encoding: SpaceEncoding | None
-    ) -> Plan:
-        table = learner.table()
-        output = learner.planner_output() if planner is self._planner else learner.ask(planner)
-        return Plan(
-            output.policy_logits,
-            output.q_quantiles,
-            self.model.network.config.quantiles,
-            risk,
-            output.unknown,
-            planned_from=(table, learner.info),
-            observed=learner.evidence.table(),
-            encoding=encoding,
-        )
-
-    def _options(self, given: Mapping[str, Any], *, vectors: bool = False) -> Options:
-        """Checked options; a risk that these weights cannot tell is refused before anybody relies on it."""
-        options = Options.of(given, discount=VECTOR_DISCOUNT if vectors else DEFAULT_DISCOUNT)
-        if vectors and options.at_least is not None:
-            limit = "states that are vectors have no table of what was done"
-            raise MdpfnError("at_least", shown(options.at_least), limit, "leave it out, or cut states into bins")
-        if options.risk is not None:
-            check_level(options.risk, self.model.network.config.quantiles)
-        return options
-
-    @property
-    def num_timesteps(self) -> int:
-        """Transitions observed so far, as Stable-Baselines3 calls them."""
-        return self.evidence.n_transitions
-
-    @property
-    def statistics(self) -> Statistics:
-        """What was observed of the problem at hand: counts of states."""
-        return self._tabular.learner.evidence
-
-    @property
-    def evidence(self) -> Statistics | SmoothedEvidence:
-        """What was observed of the problem at hand: counts of states, or transitions of vectors."""
-        return self.problem.learner.evidence
-
-    @property
-    def result(self) -> Result:
-        """What came of everything so far."""
-        with self.problem.turn():
-            if isinstance(self.problem, VectorProblem):
-                return VectorResult(self.problem, self._evaluation, self.model.name)
-            return Result.of(self._tabular, self.plan(), self._evaluation, self.model.name)
-
     def save(self, path: str | Path, *, copy_weights: bool = False) -> None:
         """Write the agent to a file: what it observed, what things are called, and where it was.
 
@@ -556,55 +374,6 @@ class Agent:
                 known = saved.encoding(agent.limits), saved.statistics, saved.options
                 saved.restore(agent._enter(*known, seed=None, features=saved.features))
         return agent
-
-    def _enter(
-        self, encoding: SpaceEncoding, statistics: Statistics, options: Options, seed: int | None, features: Any = None
-    ) -> Problem[InContextLearner]:
-        """Face a problem of which something may be known already."""
-        self.limits.check_sizes(statistics.n_states, statistics.n_actions)
-        self.limits.warn_of_discount(options.discount)
-        learner = self._learner(statistics, options, seed)
-        factors = StateFactors.of(encoding.states, features)
-        learner.completion = None if factors is None else Completion(factors)
-        problem = Problem(encoding, learner, options, self.limits, History(options.discount))
-        self._face(problem)
-        return problem
-
-    def _face(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
-        """Turn to a problem, and forget the one before."""
-        if self._problem is not None:
-            self._problem.refuse_others()
-        self._problem, self._plan, self._evaluation = problem, None, np.zeros(0)
-
-    def _learner(self, statistics: Statistics, options: Options, seed: int | None) -> InContextLearner:
-        return InContextLearner(
-            statistics,
-            options.info,
-            agent_rng(seed),
-            planner=self._planner,
-            exploration=self.exploration,
-            acting_temperature=self.acting_temperature,
-            replan_every=options.replan_every,
-            objective=options.objective,
-            explore=options.explore,
-        )
-
-    @property
-    def _tabular(self) -> Problem[InContextLearner]:
-        """The problem at hand, if its states can be numbered."""
-        problem = self.problem
-        if isinstance(problem, VectorProblem):
-            limit = "with vectors for observations there is no table of states"
-            raise MdpfnError("a plan for every state", "asked for", limit, "use predict and agent.evidence")
-        return problem
-
-    @property
-    def problem(self) -> Problem[InContextLearner] | VectorProblem:
-        """The problem at hand."""
-        if self._problem is None:
-            limit = "it knows no problem yet"
-            raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
-        return self._problem
 
 
 def _features_of(options: Any, *, vectors: bool = False) -> Any:

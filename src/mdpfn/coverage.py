@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
-from mdpfn.evidence import PairTable, Statistics
+from mdpfn.evidence import Statistics
 from mdpfn.plan import THIN_VISITS, Plan
 
 SCARCE = 0.3  # share of the pairs of reached states; where fewer were tried, the budget was too small
@@ -31,7 +31,6 @@ class Coverage:
     terminal: Bools  # (S,) of these, the ones that nothing follows
     start_states: Mapping[int, int] | None  # id -> episodes that started there; None where the data does not tell
     plan: Plan
-    observed: PairTable  # what was counted, pair by pair
 
     @classmethod
     def of(cls, statistics: Statistics, start_states: Mapping[int, int] | None, plan: Plan) -> Coverage:
@@ -47,7 +46,6 @@ class Coverage:
             z.terminal_mask(),
             start_states,
             plan,
-            z,
         )
 
     @cached_property

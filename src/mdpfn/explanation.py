@@ -150,7 +150,7 @@ def _evidence(plan: Plan, coverage: Coverage, row: int, action: int, known: bool
     if exists and plan.quantile_levels:
         low, high = (q[row, action] for q in plan.interval(LEVEL))
         median = plan.q_at(0.5)[row, action]
-    mean_reward, successors, terminated = _seen(plan, coverage, row, action) if n_visits else (np.nan, (), 0.0)
+    mean_reward, successors, terminated = _seen(plan, row, action) if n_visits else (np.nan, (), 0.0)
     return ActionEvidence(
         action=plan.actions[action],
         exists=exists,
@@ -166,9 +166,10 @@ def _evidence(plan: Plan, coverage: Coverage, row: int, action: int, known: bool
     )
 
 
-def _seen(plan: Plan, coverage: Coverage, row: int, action: int) -> tuple[float, tuple[tuple[Any, float], ...], float]:
+def _seen(plan: Plan, row: int, action: int) -> tuple[float, tuple[tuple[Any, float], ...], float]:
     """Mean reward, successors with their shares, and the share of ends of a visited pair, as they were observed."""
-    table = coverage.observed
+    assert plan.observed is not None
+    table = plan.observed
     pair = int(np.searchsorted(table.pair, row * plan.policy_logits.shape[1] + action))
     entries = np.flatnonzero(table.transition_row == pair)
     ended = table.n_terminated[entries]

@@ -1,0 +1,264 @@
+"""An agent and the problem at hand: what it observed, what it plans by that, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from mdpfn.arrays import Floats
+from mdpfn.checks import check_choice
+from mdpfn.errors import MdpfnError, shown
+from mdpfn.evidence import Statistics
+from mdpfn.evidence.factored.completion import Completion
+from mdpfn.evidence.smoothed import SmoothedEvidence
+from mdpfn.online.history import History
+from mdpfn.online.in_context import Exploration, InContextLearner
+from mdpfn.online.options import AtLeast, Options
+from mdpfn.online.problem import Problem, agent_rng
+from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
+from mdpfn.plan import Plan, check_level
+from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
+from mdpfn.result import Result
+from mdpfn.safe import kept_to
+from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.spaces.features import StateFactors
+from mdpfn.vector_result import VectorResult
+from mdpfn.weights import Model
+from mdpfn.weights.limits import Limits
+from mdpfn.weights.planner import NetworkPlanner
+
+if TYPE_CHECKING:
+    from mdpfn.data.log import Logged
+    from mdpfn.data.vectors import VectorReader
+
+
+class Facing:
+    """A model that faces a problem, or none yet: what `Agent` is made of, below the calls of its users."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        depth: int | None = None,
+        exploration: Exploration | None = None,
+        acting_temperature: float = 0.3,
+    ) -> None:
+        if exploration is not None:
+            remedy = "leave it out for the one of the weights"
+            check_choice("exploration", exploration, get_args(Exploration), remedy)
+        if not isinstance(acting_temperature, int | float | np.number) or not 0 < acting_temperature < np.inf:
+            limit = "it must be positive and finite"
+            raise MdpfnError("acting_temperature", shown(acting_temperature), limit, "use a value such as 0.3")
+        self.model, self.acting_temperature = model, float(acting_temperature)
+        self.exploration: Exploration = exploration or model.exploration
+        self.limits = Limits.of(model)
+        self._planner = NetworkPlanner(model.network, self.limits.checked_depth(depth), self.limits)
+        self._problem: Problem[InContextLearner] | VectorProblem | None = None
+        self._plan: Plan | None = None  # the latest
+        self._evaluation: Floats = np.zeros(0)  # of the final policy of the last run
+
+    @property
+    def problem(self) -> Problem[InContextLearner] | VectorProblem:
+        """The problem at hand."""
+        if self._problem is None:
+            limit = "it knows no problem yet"
+            raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
+        return self._problem
+
+    @property
+    def _tabular(self) -> Problem[InContextLearner]:
+        """The problem at hand, if its states can be numbered."""
+        problem = self.problem
+        if isinstance(problem, VectorProblem):
+            limit = "with vectors for observations there is no table of states"
+            raise MdpfnError("a plan for every state", "asked for", limit, "use predict and agent.evidence")
+        return problem
+
+    @property
+    def statistics(self) -> Statistics:
+        """What was observed of the problem at hand: counts of states."""
+        return self._tabular.learner.evidence
+
+    @property
+    def evidence(self) -> Statistics | SmoothedEvidence:
+        """What was observed of the problem at hand: counts of states, or transitions of vectors."""
+        return self.problem.learner.evidence
+
+    @property
+    def num_timesteps(self) -> int:
+        """Transitions observed so far, as Stable-Baselines3 calls them."""
+        return self.evidence.n_transitions
+
+    def plan(
+        self,
+        statistics: Statistics | None = None,
+        *,
+        depth: int | None = None,
+        risk: float | None = None,
+        discount: float | None = None,
+        reward_range: RewardRange | None = None,
+        at_least: AtLeast | None = None,
+        confidence: float | None = None,
+    ) -> Plan:
+        """A policy for every state, by everything observed so far or by the given `statistics`.
+
+        With `risk` its best actions are, of those that the policy hardly tells apart, the ones with the best quantile
+        of Q* at that level, which `plan.q_quantiles` holds: a low one shuns what is uncertain, a high one seeks it.
+        The other options belong to `statistics`; for everything observed so far they are those of `reset`.
+        """
+        planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
+        if statistics is not None:
+            if not isinstance(statistics, Statistics):
+                limit = "it must be mdpfn.Statistics"
+                raise MdpfnError("statistics", shown(statistics), limit, "use Statistics.from_counts, or fit for data")
+            kept = {"at_least": at_least, "confidence": confidence}
+            options = self._options({"discount": discount, "reward_range": reward_range, "risk": risk, **kept})
+            if statistics.n_transitions:
+                options.check_rewards(statistics.reward_min, statistics.reward_max)
+            self.limits.warn_of_discount(options.discount)
+            made = self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
+            return kept_to(made, options, None)
+        theirs = (
+            ("discount", discount),
+            ("reward_range", reward_range),
+            ("at_least", at_least),
+            ("confidence", confidence),
+        )
+        for field, value in theirs:
+            if value is not None:
+                limit = "the problem at hand has its own: this one is for statistics"
+                raise MdpfnError(field, shown(value), limit, "give it to reset, solve or fit")
+        problem = self._tabular
+        risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
+        with problem.turn():
+            if depth is not None:
+                return kept_to(self._plan_of(problem.learner, planner, risk, problem.encoding), *problem.known_starts)
+            plan, logits = self._plan, problem.learner.planner_output().policy_logits
+            if plan is None or plan.policy_logits is not logits or plan.risk != risk:
+                made = self._plan_of(problem.learner, planner, risk, problem.encoding)
+                self._plan = plan = kept_to(made, *problem.known_starts)
+            return plan
+
+    def _plan_of(
+        self, learner: InContextLearner, planner: NetworkPlanner, risk: float | None, encoding: SpaceEncoding | None
+    ) -> Plan:
+        table = learner.table()
+        output = learner.planner_output() if planner is self._planner else learner.ask(planner)
+        return Plan(
+            output.policy_logits,
+            output.q_quantiles,
+            self.model.network.config.quantiles,
+            risk,
+            output.unknown,
+            planned_from=(table, learner.info),
+            observed=learner.evidence.table(),
+            encoding=encoding,
+        )
+
+    @property
+    def result(self) -> Result:
+        """What came of everything so far."""
+        with self.problem.turn():
+            if isinstance(self.problem, VectorProblem):
+                return VectorResult(self.problem, self._evaluation, self.model.name)
+            return Result.of(self._tabular, self.plan(), self._evaluation, self.model.name)
+
+    def _options(self, given: Mapping[str, Any], *, vectors: bool = False) -> Options:
+        """Checked options; a risk that these weights cannot tell is refused before anybody relies on it."""
+        options = Options.of(given, discount=VECTOR_DISCOUNT if vectors else DEFAULT_DISCOUNT)
+        if vectors and options.at_least is not None:
+            limit = "states that are vectors have no table of what was done"
+            raise MdpfnError("at_least", shown(options.at_least), limit, "leave it out, or cut states into bins")
+        if options.risk is not None:
+            check_level(options.risk, self.model.network.config.quantiles)
+        return options
+
+    def _enter(
+        self, encoding: SpaceEncoding, statistics: Statistics, options: Options, seed: int | None, features: Any = None
+    ) -> Problem[InContextLearner]:
+        """Face a problem of which something may be known already."""
+        self.limits.check_sizes(statistics.n_states, statistics.n_actions)
+        self.limits.warn_of_discount(options.discount)
+        learner = self._learner(statistics, options, seed)
+        factors = StateFactors.of(encoding.states, features)
+        learner.completion = None if factors is None else Completion(factors)
+        problem = Problem(encoding, learner, options, self.limits, History(options.discount))
+        self._face(problem)
+        return problem
+
+    def _face(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
+        """Turn to a problem, and forget the one before."""
+        if self._problem is not None:
+            self._problem.refuse_others()
+        self._problem, self._plan, self._evaluation = problem, None, np.zeros(0)
+
+    def _learner(self, statistics: Statistics, options: Options, seed: int | None) -> InContextLearner:
+        return InContextLearner(
+            statistics,
+            options.info,
+            agent_rng(seed),
+            planner=self._planner,
+            exploration=self.exploration,
+            acting_temperature=self.acting_temperature,
+            replan_every=options.replan_every,
+            objective=options.objective,
+            explore=options.explore,
+        )
+
+    def _fitted(
+        self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
+    ) -> None:
+        """Face the problem of a log; if anything goes wrong, the agent is what it was."""
+        with self._nothing_forgotten(but_learned=False):
+            self._faced(logged, options, seed, started, features)
+
+    def _faced(
+        self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
+    ) -> None:
+        from mdpfn.data.vectors import VectorReader
+
+        if isinstance(logged, VectorReader):
+            fitted = VectorProblem.fresh(*logged.spaces, options, self.limits, seed)
+            logged.read_into(fitted)
+            fitted.history.seconds = time.perf_counter() - started
+            self._face(fitted)
+            return
+        options.check_rewards(logged.statistics.reward_min, logged.statistics.reward_max)
+        problem = self._enter(logged.encoding, logged.statistics, options, seed, features)
+        problem.history.start_states, problem.starts_known = logged.starts or Counter(), logged.starts is not None
+        problem.columns, problem.notes = logged.columns, logged.notes
+        problem.history.seconds = time.perf_counter() - started
+        self.result.coverage.warn()
+
+    @property
+    def _logged(self) -> Logged:
+        """The problem at hand as a log."""
+        from mdpfn.data.log import Logged
+
+        problem = self._tabular
+        starts = Counter(problem.history.start_states) if problem.starts_known else None
+        return Logged(problem.learner.evidence, problem.encoding, starts, problem.columns, problem.notes)
+
+    @contextmanager
+    def _nothing_forgotten(self, *, but_learned: bool = True) -> Iterator[None]:
+        """If anything is raised the agent is what it was, unless it learned something that is to be kept."""
+        problem, before = self._problem, (self._problem, self._plan, self._evaluation)
+        n_known, begun = (
+            (0, None) if problem is None else (problem.learner.evidence.n_transitions, problem.before_run())
+        )
+        try:
+            yield
+        except BaseException:
+            now = self._problem
+            learned = 0 if now is None else now.learner.evidence.n_transitions - (n_known if now is problem else 0)
+            if not (learned and but_learned):
+                if begun is not None:
+                    begun.restore()
+                self._problem, self._plan, self._evaluation = before
+            raise
