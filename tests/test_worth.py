@@ -10,7 +10,7 @@ from mdpfn import Agent, MdpfnError
 from mdpfn.bench.environments import ENVIRONMENTS
 from mdpfn.bench.protocols.logged_data import LogSource, soft_policy
 from mdpfn.importance import ImportanceCheck, Steps
-from mdpfn.model.exact import policy_value
+from mdpfn.model.exact import optimal_q, policy_value
 from mdpfn.worth import Worth
 from tests.test_explanation import LOG
 
@@ -82,6 +82,14 @@ class TestValues:
         gain = worth.improvement(worth.plan.recommended)
         assert gain.mean == pytest.approx(new - logged, rel=0.1)
         assert gain.probability == 1
+
+    def test_regret_is_what_the_best_policy_has_more_and_ends_with_doubt(self) -> None:
+        worth, mdp, behaviour = _worth("machine-replacement-6", 40_000, 0)
+        best = float(mdp.start @ optimal_q(mdp).max(axis=1))
+        missed = worth.regret(worth.logged_policy)
+        assert missed.mean == pytest.approx(best - float(mdp.start @ policy_value(mdp, behaviour)), rel=0.1)
+        little, _, _ = _worth("machine-replacement-6", 20, 0)
+        assert 0 <= worth.regret(worth.plan.recommended).mean < little.regret(little.plan.recommended).mean
 
     @pytest.mark.parametrize("name", ["machine-replacement-6", "garnet-10-3-2"])
     def test_intervals_hold_the_truth_as_often_as_they_say(self, name: str) -> None:

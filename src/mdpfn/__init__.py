@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mdpfn.evidence.smoothed import SmoothedEvidence
     from mdpfn.evidence.smoothed.memory import Batch
     from mdpfn.explanation import ActionEvidence, Explanation
+    from mdpfn.importance import ImportanceCheck
     from mdpfn.model.mdp import TabularMDP
     from mdpfn.online.callback import Callback
     from mdpfn.online.history import History
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mdpfn.vector_result import VectorResult
     from mdpfn.weights import Model, load_model
     from mdpfn.weights.limits import Limits
+    from mdpfn.worth import Improvement, PolicyValue, Regret, Risk, Worth
 
 _HOME = {
     "ActionEvidence": "mdpfn.explanation",
@@ -42,13 +44,18 @@ _HOME = {
     "Evidence": "mdpfn.evidence",
     "Explanation": "mdpfn.explanation",
     "History": "mdpfn.online.history",
+    "ImportanceCheck": "mdpfn.importance",
+    "Improvement": "mdpfn.worth",
     "Limits": "mdpfn.weights.limits",
     "Model": "mdpfn.weights",
     "Novelty": "mdpfn.evidence",
     "Options": "mdpfn.online.options",
     "PairTable": "mdpfn.evidence",
     "Plan": "mdpfn.plan",
+    "PolicyValue": "mdpfn.worth",
+    "Regret": "mdpfn.worth",
     "Result": "mdpfn.result",
+    "Risk": "mdpfn.worth",
     "SmoothedEvidence": "mdpfn.evidence.smoothed",
     "SquashedGaussian": "mdpfn.spaces.squashed",
     "Statistics": "mdpfn.evidence",
@@ -57,6 +64,7 @@ _HOME = {
     "UnknownStateWarning": "mdpfn.plan",
     "VectorExplanation": "mdpfn.vector_explanation",
     "VectorResult": "mdpfn.vector_result",
+    "Worth": "mdpfn.worth",
     "load_model": "mdpfn.weights",
 }
 
@@ -71,6 +79,8 @@ __all__ = [
     "Evidence",
     "Explanation",
     "History",
+    "ImportanceCheck",
+    "Improvement",
     "Limits",
     "MdpfnError",
     "Model",
@@ -78,7 +88,10 @@ __all__ = [
     "Options",
     "PairTable",
     "Plan",
+    "PolicyValue",
+    "Regret",
     "Result",
+    "Risk",
     "SmoothedEvidence",
     "SquashedGaussian",
     "Statistics",
@@ -87,6 +100,7 @@ __all__ = [
     "UnknownStateWarning",
     "VectorExplanation",
     "VectorResult",
+    "Worth",
     "__version__",
     "load_model",
 ]

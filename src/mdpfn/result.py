@@ -21,7 +21,7 @@ from mdpfn.online.problem import Problem
 from mdpfn.plan import Plan, support_of
 from mdpfn.spaces.binned import Binned
 from mdpfn.storage import cannot_write
-from mdpfn.worth import Improvement, PolicyValue, Worth
+from mdpfn.worth import Improvement, PolicyValue, Regret, Worth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +83,11 @@ class Result:
         """By how much it is better than what was done in the data, and how probable it is that it is."""
         return self.worth.improvement(self.plan.recommended)
 
+    @cached_property
+    def regret(self) -> Regret:
+        """How much is still to be gained: by how much the best policy may be better than the recommended one."""
+        return self.worth.regret(self.plan.recommended)
+
     @property
     def support(self) -> list[str]:
         """(S,) what carries the recommendation of each state: data, prior, or both."""
@@ -135,6 +140,7 @@ class Result:
         if self.n_transitions:
             where = "at the start" if self.coverage.start_states else "in the states of the data"
             lines.append(f"value of the final policy {where}, discount {self.discount:g}: {self.value}")
+            lines.append(f"still to be gained: {self.regret}")
             if not len(self.returns):  # a log: somebody decided before
                 lines.append(f"better than the policy of the data by {self.improvement}")
         return "\n".join([*lines, str(self.coverage)])
@@ -166,6 +172,7 @@ class Result:
             "value": self.value.by_state.tolist(),
             "start_value": self.value.to_dict(),
             "improvement": self.improvement.to_dict(),
+            "regret": {"mean": self.regret.mean, "interval_90": list(self.regret.interval())},
             "n_visits": self.coverage.n_visits.tolist(),
         }
 

@@ -25,6 +25,7 @@ from mdpfn.planners.posterior import ModelPosterior, Models
 from mdpfn.planners.q_posterior import tail_steps
 
 DRAWS = 128
+REGRET_DRAWS = 48
 CURSE_DRAWS = 24  # models whose best policies tell how much better a chosen policy looks than it is
 MOST_RISKS = 5  # pairs that are named
 MEDIAN = np.array([0.5])
@@ -128,6 +129,16 @@ class Improvement(_Drawn):
         }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Regret(_Drawn):
+    """V* − V(π): how much is still to be gained over a policy, by whoever knew the problem."""
+
+    draws: Floats  # (draws,) ≥ 0
+
+    def __repr__(self) -> str:
+        return f"Regret({self})"
+
+
 class Worth:
     """Values of policies of one problem."""
 
@@ -184,6 +195,13 @@ class Worth:
         if (policy == self.logged_policy)[self._visits.sum(axis=1) > 0].all():
             return np.zeros(DRAWS)
         return self._calibrated(self._draws(policy) - self._logged_draws, chosen=chosen)
+
+    def regret(self, policy: Floats) -> Regret:
+        """How much better than π (S, A) the best policy is, in models that may be the true one."""
+        models = self.plan.posterior.drawn(np.random.default_rng(4), REGRET_DRAWS)
+        best = models.optimal_q(self.discount).max(axis=2, initial=-np.inf)
+        missed = np.where(self.starts > 0, best - models.policy_value(policy, self.discount), 0.0)
+        return Regret(np.maximum(missed @ (self.starts / max(self.starts.sum(), 1.0)), 0.0))
 
     @cached_property
     def logged_policy(self) -> Floats:
