@@ -41,8 +41,8 @@ WIDTH = 1e-6  # of the largest value; narrower intervals have no width
 def main(
     json: Path | None = None,
     mdps: Path | None = None,
-    worlds: int = 200,
-    samples: int = 4,
+    worlds: int = 100,
+    samples: int = 2,
     weights: str = "mdpfn-1",
 ) -> None:
     """Print the table of coverage by visits per pair, and write it to a file.

@@ -82,6 +82,7 @@ class TestValues:
         gain = worth.improvement(worth.plan.recommended)
         assert gain.mean == pytest.approx(new - logged, rel=0.1)
         assert gain.probability == 1
+        assert "better with more than 99 % probability" in str(gain)
 
     def test_regret_is_what_the_best_policy_has_more_and_ends_with_doubt(self) -> None:
         worth, mdp, behaviour = _worth("machine-replacement-6", 40_000, 0)

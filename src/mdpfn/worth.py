@@ -110,8 +110,14 @@ class Improvement(_Drawn):
         """That the new policy is better."""
         return float((self.draws > 0).mean() + (self.draws == 0).mean() / 2)
 
+    @property
+    def how_probable(self) -> str:
+        """The same in words: draws cannot tell what is certain."""
+        p = self.probability
+        return "more than 99 %" if p > 0.99 else "less than 1 %" if p < 0.01 else f"{100 * p:.0f} %"
+
     def __str__(self) -> str:
-        return f"{super().__str__()}; better with {self.probability:.0%} probability"
+        return f"{super().__str__()}; better with {self.how_probable} probability"
 
     def __repr__(self) -> str:
         return f"Improvement({self})"

@@ -111,7 +111,7 @@ def _worth(result: Result) -> str:
     return (
         f"<p>{where}, the recommended policy is worth <b>{gain.mean:+.4g}</b> compared with today's, with 90 % "
         f"probability between {low:+.4g} and {high:+.4g} (discount {result.discount:g}). It is better with "
-        f"<b>{gain.probability:.0%}</b> probability.</p>"
+        f"<b>{escape(gain.how_probable)}</b> probability.</p>"
         f"<div class=wide><table><thead><tr><th>policy</th><th class=n>value</th><th class=n>90 % in</th>"
         f"<th class=n>worth of data</th></tr></thead><tbody>{rows}</tbody></table></div>"
         "<p class=note>Today: what was done in the log. Worth of data: how many transitions of the policy itself the "
