@@ -426,7 +426,7 @@ def mentioned(hint: Any) -> Iterator[type]:
         yield hint
 
 
-INSIDES = {"Agent.problem", "Options.info"}  # for those who look into the machine
+INSIDES = {"Agent.problem", "Options.info", "Plan.posterior"}  # for those who look into the machine
 
 
 def returned_by(thing: Any) -> Iterator[tuple[str, type]]:

@@ -336,7 +336,7 @@ class Agent(Facing):
         A policy is a table (S, A) or (S,), a mapping or a function from states to actions, a `Plan`, or "logged" for
         what was done in the data. `episodes`, lists of (state, action, reward[, propensity]), add a check by weights.
         """
-        return self.result.worth.value(policy, episodes)
+        return self.result.evaluate(policy, episodes)
 
     def report(self, path: str | Path, *, title: str = "What the data says to do") -> None:
         """Write a self-contained HTML page: policy, values, where data is thin, what was read."""

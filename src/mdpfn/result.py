@@ -21,7 +21,11 @@ from mdpfn.online.problem import Problem
 from mdpfn.plan import Plan, support_of
 from mdpfn.spaces.binned import Binned
 from mdpfn.storage import cannot_write
+<<<<<<< HEAD
 from mdpfn.worth import Improvement, PolicyValue, Regret, Worth
+=======
+from mdpfn.worth import Improvement, PolicyLike, PolicyValue, Worth
+>>>>>>> 06afdd0 (Public names of what evaluations return)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,24 +73,28 @@ class Result:
         return self.plan.policy
 
     @cached_property
-    def worth(self) -> Worth:
+    def _worth(self) -> Worth:
         """What evaluates policies."""
         return Worth(self.plan, self.coverage.start_states)
+
+    def evaluate(self, policy: PolicyLike, episodes: Any = None) -> PolicyValue:
+        """What any policy is worth by the data, as `Agent.evaluate` says."""
+        return self._worth.value(policy, episodes)
 
     @cached_property
     def value(self) -> PolicyValue:
         """What the recommended policy is worth, with what the data leaves open; `value.by_state` has every state."""
-        return self.worth.value(self.plan)
+        return self._worth.value(self.plan)
 
     @cached_property
     def improvement(self) -> Improvement:
         """By how much it is better than what was done in the data, and how probable it is that it is."""
-        return self.worth.improvement(self.plan.recommended)
+        return self._worth.improvement(self.plan.recommended)
 
     @cached_property
     def regret(self) -> Regret:
         """How much is still to be gained: by how much the best policy may be better than the recommended one."""
-        return self.worth.regret(self.plan.recommended)
+        return self._worth.regret(self.plan.recommended)
 
     @property
     def support(self) -> list[str]:
