@@ -95,7 +95,7 @@ class TestAtLeast:
         plan = Agent.from_pretrained().plan(log.statistics, discount=mdp.discount, at_least="logged", confidence=0.9)
         worth = Worth(plan, None)
         assert plan.safe_policy is not None
-        assert (worth.gain(plan.safe_policy) < 0).mean() <= DOUBT * 0.1 + 1e-9
+        assert (worth.gain(plan.safe_policy, chosen=False) < 0).mean() <= DOUBT * 0.1 + 1e-9
         np.testing.assert_allclose(plan.safe_policy.sum(axis=1), 1)
 
     def test_with_enough_data_nothing_is_kept(self) -> None:

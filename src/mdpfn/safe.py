@@ -29,7 +29,7 @@ def kept_to(plan: Plan, options: Options, starts: Mapping[int, int] | None) -> P
     worth = Worth(plan, starts)
     caution = CAUTION * float(scipy.special.ndtri(options.confidence))
     policy = cautious_policy(plan.observed, plan.discount, caution, plan.posterior.prior_values())
-    if np.mean(worth.gain(policy) < 0) > DOUBT * (1 - options.confidence):
+    if np.mean(worth.gain(policy, chosen=False) < 0) > DOUBT * (1 - options.confidence):
         policy = worth.logged_policy
     known = plan.observed.reached_mask()[:, None]
     return replace(plan, safe_policy=np.where(known, policy, plan.recommended))

@@ -260,9 +260,9 @@ class Worth:
     def _curse(self) -> float:
         """How much better a policy looks, at the start, that was chosen as the best by the same data."""
         start = self.starts / max(self.starts.sum(), 1.0)
-        drawn = self.plan.posterior.drawn(np.random.default_rng(3), CURSE_DRAWS, median_prior=True)
+        drawn = self._posterior.drawn(np.random.default_rng(3), CURSE_DRAWS, median_prior=True)
         best = drawn.optimal_q(self.discount).max(axis=2, initial=-np.inf)
-        expected = self.plan.posterior.expected(MEDIAN).optimal_q(self.discount)[0].max(axis=1)
+        expected = self._expected.optimal_q(self.discount)[0].max(axis=1)
         counts = start > 0
         return max(float((best.mean(axis=0) - expected)[counts] @ start[counts]), 0.0)
 
