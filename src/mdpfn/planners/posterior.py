@@ -138,7 +138,7 @@ class ModelPosterior:
         reward = z.mean_reward + error * rng.standard_normal((n, len(z.pair)))
         if self.on_arrival.any():
             arrived = np.add.reduceat(share * self.arrival_reward[z.successor], offsets_of(z.n_successors)[:-1], axis=1)
-            reward = np.where(self.on_arrival, arrived, reward)
+            reward = np.where(self.on_arrival, arrived, z.mean_reward)  # nothing else makes rewards vary
         level = np.full(n, 0.5) if median_prior else rng.permutation((np.arange(n) + 0.5) / n)
         return self._models(share, unseen, reward, _at(self.prior, self.levels, level))
 
