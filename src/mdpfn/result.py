@@ -21,11 +21,7 @@ from mdpfn.online.problem import Problem
 from mdpfn.plan import Plan, support_of
 from mdpfn.spaces.binned import Binned
 from mdpfn.storage import cannot_write
-<<<<<<< HEAD
-from mdpfn.worth import Improvement, PolicyValue, Regret, Worth
-=======
-from mdpfn.worth import Improvement, PolicyLike, PolicyValue, Worth
->>>>>>> 06afdd0 (Public names of what evaluations return)
+from mdpfn.worth import Improvement, PolicyLike, PolicyValue, Regret, Worth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
