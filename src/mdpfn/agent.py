@@ -44,7 +44,15 @@ if TYPE_CHECKING:
 
 
 class FitFields(OptionFields, LogFields):
-    """What `Agent.fit` and `partial_fit` take by name."""
+    """The options of `Agent.fit`."""
+
+
+class PartialFitFields(FitFields, total=False):
+    """Everything that `Agent.partial_fit` takes by name."""
+
+    observation_space: Any
+    action_space: Any
+    seed: int | None
 
 
 class Agent(Facing):
@@ -245,34 +253,26 @@ class Agent(Facing):
         self._fitted(logged, self._options(given, vectors=vectors), seed, started, features)
         return self
 
-    def partial_fit(
-        self,
-        transitions: Any,
-        *,
-        observation_space: Any = None,
-        action_space: Any = None,
-        seed: int | None = None,
-        **options: Unpack[FitFields],
-    ) -> Agent:
+    def partial_fit(self, transitions: Any, **options: Unpack[PartialFitFields]) -> Agent:
         """Learn from one more log, or from what another agent learned from its own, beside what is known already.
 
         States and actions are matched by name. In whatever order logs come, from however many machines, the agent is
         the same bit for bit. Takes what `fit` takes; options that are left out stay as they were.
         """
         if self._problem is None and not isinstance(transitions, Agent):
-            spaces = {"observation_space": observation_space, "action_space": action_space}
-            return self.fit(transitions, **spaces, seed=seed, **options)
+            return self.fit(transitions, **options)
         from mdpfn.data.log import read_log
         from mdpfn.data.merging import merged
         from mdpfn.data.vectors import VectorReader
 
-        started = time.perf_counter()
+        started, seed = time.perf_counter(), options.pop("seed", None)
+        spaces = options.pop("observation_space", None), options.pop("action_space", None)
         log, given = LogOptions.of(options)
         if isinstance(transitions, Agent):
             more: Logged | VectorReader = transitions._logged
             before = asdict((self if self._problem is not None else transitions).problem.options)
         else:
-            more = read_log(transitions, (observation_space, action_space), self.limits, log)
+            more = read_log(transitions, spaces, self.limits, log)
             before = asdict(self.problem.options)
         if isinstance(more, VectorReader):
             raise MdpfnError("the states", "vectors", "these are not learned piece by piece", "fit all rows at once")
