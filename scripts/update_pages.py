@@ -7,7 +7,18 @@ from pathlib import Path
 from mdpfn.bench.figures import update_readme
 
 RESULTS = Path("results")
-PAGES = (Path("README.md"), Path("docs/models/mdpfn-1.md"), Path("docs/models/paper.md"))
+PAGES = tuple(
+    map(
+        Path,
+        (
+            "README.md",
+            "docs/models/mdpfn-1.md",
+            "docs/models/paper.md",
+            "docs/tutorials/vectors.md",
+            "docs/tutorials/logs.md",
+        ),
+    )
+)
 
 if __name__ == "__main__":
     for page in PAGES:

@@ -307,3 +307,25 @@ class TestReadme:
 def test_groups_keep_their_order() -> None:
     rows = [{"a": "2"}, {"a": "1"}, {"a": "2"}]
     assert list(group(rows, "a")) == [("2",), ("1",)]
+
+
+def test_leaderboards_of_vectors_and_logs_have_tables(tmp_path: Path) -> None:
+    lives = [
+        {"environment": "cart", "agent": "mdpfn", "seed": seed, "episodes": n, "return": n + seed, "earned": n / 2}
+        for seed in (0, 2)
+        for n in (1, 2)
+    ]
+    logs = [
+        {"environment": "lake", "agent": "spibb", "weights": "", "options": "least_visits = 5", "seed": seed}
+        | {"behaviour": 0.3, "episodes": 10, "score": seed / 10}
+        for seed in range(10)
+    ]
+    for name, rows in (("lives.csv", lives), ("logs.csv", logs)):
+        with (tmp_path / name).open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    (vectors,) = tables_in(tmp_path / "lives.csv")
+    assert vectors.rows == [["cart", "mdpfn", "2", "2", "3", "1"]]
+    (logged,) = tables_in(tmp_path / "logs.csv")
+    assert logged.rows == [["spibb, least_visits = 5", "0.450 / 0.00"]]

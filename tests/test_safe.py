@@ -9,6 +9,7 @@ import pytest
 from mdpfn import Agent, MdpfnError, Statistics
 from mdpfn.baselines import SPIBB, CertaintyEquivalence
 from mdpfn.bench.environments import ENVIRONMENTS
+from mdpfn.bench.figures.logged import tail
 from mdpfn.bench.protocols import logged_leaderboard
 from mdpfn.bench.protocols.logged_data import LogSource, soft_policy
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
@@ -137,8 +138,8 @@ class TestLeaderboard:
             assert -3 <= float(row["score"] or 0) <= 1 + 1e-9
 
     def test_the_worst_tenth(self) -> None:
-        assert logged_leaderboard.tail([*range(10, 20), 1.0, 3.0] * 2) == 1.0
-        assert logged_leaderboard.tail([5.0]) == 5.0
+        assert tail([*range(10, 20), 1.0, 3.0] * 2) == 1.0
+        assert tail([5.0]) == 5.0
 
     def test_logs_are_offline(self, tmp_path: Path) -> None:
         with pytest.raises(MdpfnError, match="offline"):

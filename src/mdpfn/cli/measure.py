@@ -185,8 +185,6 @@ def leaderboard(
         cells = online.cells(online.LeaderboardProtocol(episodes, seeds), methods, chosen)
     file = ResultsFile(path, identity, measured, shlex.join(words))
     measure_cells(cells, file, workers=workers, title=path.stem.replace("_", " "))
-    if logged:
-        print(logged_leaderboard.summary(path))
 
 
 def _vector_leaderboard(

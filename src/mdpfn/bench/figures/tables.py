@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table as RichTable
 
 from mdpfn.arrays import Floats
 from mdpfn.bench.figures.calibration import coverage
 from mdpfn.bench.figures.data import BENCHMARKS, Row, curve, group, label, option, read
 from mdpfn.bench.figures.leaderboard import Scores, earned_between
+from mdpfn.bench.figures.logged import logged
+from mdpfn.bench.figures.table import Table
+from mdpfn.bench.figures.vectors import vectors
 from mdpfn.errors import MdpfnError
 
 SOLVED = 0.95  # of the optimal value
@@ -24,31 +25,6 @@ PAPER_CONVERGENCE = {
     "q-learning": {"gridworld-3x3": 469, "gridworld-5x5": 1205, "frozen-lake": 1014},
 }
 PAPER_LAKE = "FrozenLake is the paper's: a fifth of the moves slip and holes cost 1, unlike in Gymnasium's."
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of texts with a title and a note below."""
-
-    title: str
-    headers: list[str]
-    rows: list[list[str]]
-    note: str
-
-    def markdown(self) -> str:
-        """The table and its note in GitHub's Markdown; the first column is left-aligned."""
-        rule = ["---", *["---:"] * (len(self.headers) - 1)]
-        lines = [f"| {' | '.join(cells)} |" for cells in (self.headers, rule, *self.rows)]
-        return "\n".join([*lines, "", self.note])
-
-    def rich(self) -> RichTable:
-        """The table for a terminal."""
-        table = RichTable(title=self.title, caption=self.note)
-        for i, header in enumerate(self.headers):
-            table.add_column(header, justify="right" if i else "left", no_wrap=i > 0)
-        for cells in self.rows:
-            table.add_row(*cells)
-        return table
 
 
 def convergence(rows: list[Row]) -> Table:
@@ -232,6 +208,8 @@ TABLES: dict[str, tuple[str, Callable[[list[Row]], Table]]] = {  # by name: the 
     "leaderboard_known": ("leaderboard.csv", known_after),
     "budgets": ("budgets.csv", budgets),
     "leaderboard_offline": ("leaderboard_offline.csv", offline_leaderboard),
+    "leaderboard_logged": ("leaderboard_logged.csv", logged),
+    "leaderboard_vectors": ("leaderboard_vectors.csv", vectors),
     "calibration": ("calibration.csv", calibration),
     "sizes": ("sizes.csv", sizes),
 }
@@ -242,6 +220,10 @@ def tables_in(path: Path) -> list[Table]:
     rows = read(path)
     if "budget" in rows[0]:
         return [budgets(rows)]
+    if "return" in rows[0]:
+        return [vectors(rows)]
+    if "behaviour" in rows[0]:
+        return [logged(rows)]
     return [offline_leaderboard(rows)] if "transitions" in rows[0] else [leaderboard(rows), known_after(rows)]
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -95,25 +92,3 @@ def learned(mdp: TabularMDP, method: Method, log: Log, seed: int) -> Floats:
         told = Options(discount=mdp.discount, **method.options)
         agent._fitted(Logged(log.statistics, encoding, log.starts), told, seed, time.perf_counter(), None)
         return agent.plan().recommended
-
-
-def summary(path: Path) -> str:
-    """A table of mean score and mean of the worst tenth by agent and number of episodes."""
-    scores: dict[tuple[str, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            agent = " ".join(part for part in (row["agent"], row["options"]) if part)
-            scores[(agent,)][int(row["episodes"])].append(float(row["score"]))
-    sizes = sorted({size for found in scores.values() for size in found})
-    width = max(len(name) for (name,) in scores)
-    lines = [" " * width + "".join(f"{size:>16,}" for size in sizes)]
-    for (name,), found in sorted(scores.items()):
-        cells = (f"{np.mean(found[size]):8.3f} {tail(found[size]):7.3f}" if found[size] else " " * 16 for size in sizes)
-        lines.append(f"{name:{width}}" + "".join(cells))
-    return "\n".join(["mean score, and mean of the worst tenth, by episodes", *lines])
-
-
-def tail(scores: Sequence[float]) -> float:
-    """The conditional value at risk: the mean of the worst tenth."""
-    worst = np.sort(scores)[: max(1, round(WORST * len(scores)))]
-    return float(worst.mean())
