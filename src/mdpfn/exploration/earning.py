@@ -45,9 +45,7 @@ class EarningConfig:
     price_decay: float = 1.2  # … and falls with the share of it that is left to the power of this
     late_in_episode: float = 1.4  # and grows as γ^(−this · t) with the step t: what is lost late counts less
     usual_reward: float = 1.3  # people write rewards of this order: the unit u until the budget says otherwise
-    noisy_visits: float = 0.75  # τ of a pair that was seen to be noisy, if there is the usual time for every pair …
-    usual_time: float = 30.0  # … that is, so many steps of the budget; τ grows with the root of it …
-    most_time: float = 10.0  # … between this many times less and more
+    noisy_visits: float = 0.75  # τ of a pair that was seen to be noisy
     certain_visits: float = 0.014  # τ of any other pair in a world without noise …
     suspicion: float = 0.42  # … and this much more, times the share of noisy pairs among those tried twice
     undiscovered_doubt: float = 2.0  # … all times this while there are states never seen
@@ -113,8 +111,7 @@ class EarningExplorer:
         carried.make_room(int(table.n_states[0]), rows.n_actions)
         if len(rows.token):
             certain = self._plan_certain(rows, table, info)
-            price, doubt = self._price(rows, info, clock), self._doubt(rows, clock)
-            values = self._plan_exploring(rows, certain, price, doubt, clock.last_action)
+            values = self._plan_exploring(rows, certain, self._price(rows, info, clock), clock.last_action)
         else:
             values = np.where(rows.untried, 0.0, -np.inf)
         carried.known, carried.exploring, self._row_of, self._rows = rows.known, values, None, rows
@@ -179,9 +176,10 @@ class EarningExplorer:
         carried.scalars[[MEAN, SPREAD]] = found.value.mean(), found.value.std()
         return found
 
-    def _plan_exploring(self, rows: Rows, certain: Solution, price: float, doubt: Floats, last_action: int) -> Floats:
+    def _plan_exploring(self, rows: Rows, certain: Solution, price: float, last_action: int) -> Floats:
         """(known + 1, A) X, −∞ for actions that do not exist."""
         config, carried = self.config, self.carried
+        doubt = self._doubt(rows)
         untried = (1 - config.leads_back * rows.leads_back) * price**2 / (price + carried.loss)
         loss = certain.value[rows.token] - certain.q if self.objective == "return" else 0.0
         choices = rows.choices(
@@ -200,22 +198,14 @@ class EarningExplorer:
         values[rows.untried[:, last_action], last_action] += config.straight_on * price
         return values
 
-    def _doubt(self, rows: Rows, clock: Clock) -> Floats:
-        """(rows,) φ = 1 / (1 + (n / τ)^p): noise is looked at longer where there is time for it."""
+    def _doubt(self, rows: Rows) -> Floats:
+        """(rows,) φ = 1 / (1 + (n / τ)^p)."""
         config, twice = self.config, rows.n_visits >= 2
         suspicion = config.suspicion * rows.noisy[twice].mean() if twice.any() else 0.0
         visits = (config.certain_visits + suspicion) * (1.0 if rows.all_seen else config.undiscovered_doubt)
-        time = self._time_per_pair(rows, clock) / config.usual_time
-        noisy = config.noisy_visits * math.sqrt(min(max(time, 1 / config.most_time), config.most_time))
-        tau = np.where(rows.noisy, noisy, visits)
+        tau = np.where(rows.noisy, config.noisy_visits, visits)
         doubt: Floats = 1 / (1 + (rows.n_visits / tau) ** config.doubt_exponent)
         return doubt
-
-    @staticmethod
-    def _time_per_pair(rows: Rows, clock: Clock) -> float:
-        """How many steps the budget has for every pair of the known states, if episodes stay as long as they were."""
-        steps = (float(rows.n_visits.sum()) + 1) / (clock.episode + 1)
-        return _budget(clock) * steps / (len(rows.known) * rows.n_actions)
 
     def _price(self, rows: Rows, info: ProblemInfo, clock: Clock) -> float:
         """B: what trying an untried pair may cost now, in units of value."""
@@ -225,9 +215,8 @@ class EarningExplorer:
     def _price_share(self, clock: Clock, discount: float) -> float:
         """The price as a part of u / (1 − γ), the largest there is."""
         config = self.config
-        price = (
-            config.price * (_budget(clock) / 64) ** config.price_growth * self._share_left(clock) ** config.price_decay
-        )
+        budget = clock.budget or 2 * (clock.episode + 8)
+        price = config.price * (budget / 64) ** config.price_growth * self._share_left(clock) ** config.price_decay
         return float(min(price * math.exp(min(self._growth(discount) * clock.step, 50.0)), 1.0))
 
     def _growth(self, discount: float) -> float:
@@ -258,8 +247,3 @@ class EarningExplorer:
         average = float(np.abs(rows.reward) @ rows.n_visits / rows.n_visits[paid].sum())
         seen = max(float(rows.reward.max()), average)
         return float(max(seen, usual**share_left * seen ** (1 - share_left)))
-
-
-def _budget(clock: Clock) -> int:
-    """How many episodes there will be; where nobody knows, about as many again as there were."""
-    return clock.budget or 2 * (clock.episode + 8)
