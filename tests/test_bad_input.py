@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mdpfn import cli
+from mdpfn import Agent, cli
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Statistics, Transition
 from mdpfn.model.mdp import TabularMDP
@@ -301,6 +301,16 @@ def test_overrides_at_use(field, value):
     error = refused(lambda: planner_outputs(network, statistics, **{field: value}))
     assert error.field == field
     assert str(value) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("state", 10**5000), ("terminated", [1, [2]]), ("terminated", np.zeros((2, 4))), ("truncated", np.zeros((2, 4)))],
+    ids=["a number too long to write", "ragged flags", "flags in a table", "the same of the other kind"],
+)
+def test_columns_that_are_none(column, value):
+    log = {"state": [0, 1], "action": [0, 1], "reward": [0.0, 1.0], "next_state": [1, 0], column: value}
+    assert refused(lambda: Agent.from_pretrained().fit(log)).field == column
 
 
 def test_start_from(tmp_path):

@@ -236,6 +236,7 @@ def test_coverage_tells_what_is_thin_and_warns_of_untried_starts() -> None:
     assert coverage.terminal.tolist() == [False, False, True]
     assert 1 in coverage.thin_choices
     assert "never left" in str(coverage)
+    assert "3 pairs with fewer than 5 visits" in str(coverage)
 
 
 def test_shuffled_rows_tell_no_starts(columns: dict[str, np.ndarray]) -> None:

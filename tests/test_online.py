@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from mdpfn import MdpfnError, Statistics, Transition
 from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.plan import MOST_SHOWN, Plan
 from mdpfn.planners.policies import one_hot
 from tests.interface import contents, tiny_agent
 
@@ -232,6 +233,39 @@ def test_results_tell_draw_and_save(tmp_path: Path) -> None:
     assert (tmp_path / "curves" / "curve.png").read_bytes().startswith(b"\x89PNG")
     result.save(tmp_path / "result.json")
     assert '"returns"' in (tmp_path / "result.json").read_text()
+
+
+def test_what_a_prompt_shows_is_short() -> None:
+    agent = tiny_agent()
+    assert "no problem yet" in repr(agent)
+    result = agent.solve("CliffWalking-v1", episodes=12, max_episode_steps=30, seed=0)
+    for thing in (agent, result, result.plan, result.coverage):
+        assert len(repr(thing)) < 100
+        assert "array" not in repr(thing)
+    assert f"{result.n_transitions} transitions" in repr(agent)
+
+
+def test_a_printed_plan_says_what_to_do_in_known_states() -> None:
+    plan = tiny_agent().solve("FrozenLake-v1", episodes=30, seed=0).plan
+    assert plan.observed is not None
+    decides = np.flatnonzero(plan.observed.reached_mask() & ~plan.observed.terminal_mask())
+    lines = str(plan).splitlines()
+    assert [line.split(" (")[0] for line in lines] == [f"{s} -> {plan.greedy[s]}" for s in decides]
+    many = str(Plan(np.zeros((500, 2)))).splitlines()
+    assert len(many) == MOST_SHOWN + 1
+    assert many[-1] == f"… and {500 - MOST_SHOWN} more states: plan.to_frame() has them all"
+
+
+def test_results_of_few_episodes_say_nothing_twice() -> None:
+    agent = tiny_agent()
+    assert "of the last" not in str(agent.solve("FrozenLake-v1", episodes=10, seed=0))
+    assert "of the last 10 episodes" in str(agent.solve("FrozenLake-v1", episodes=11, seed=0))
+    assert str(agent.solve("FrozenLake-v1", episodes=1, seed=0)).startswith("1 episode, ")
+
+
+def test_a_class_is_no_environment() -> None:
+    with pytest.raises(MdpfnError, match=r"the class Corridor, .*: make one: Corridor\(\)"):
+        tiny_agent().solve(Corridor, 3)
 
 
 def test_environments_of_the_package_are_made_by_their_id() -> None:

@@ -125,8 +125,11 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(MdpfnError, match="must hold arrays"):
             Agent.load(path)
-    with pytest.raises(MdpfnError, match="cannot be read"):
+    with pytest.raises(MdpfnError, match="no such file: check the path"):
         Agent.load(tmp_path / "nowhere")
+    with pytest.raises(MdpfnError) as refused:
+        Agent.load(tmp_path)
+    assert str(refused.value).count(" but ") == 1  # one sentence, not one inside another
 
 
 def test_what_is_no_agent_is_refused(tmp_path: Path) -> None:

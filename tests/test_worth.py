@@ -74,6 +74,29 @@ class TestValues:
         assert gain.probability == 0.5
         assert gain.risks == ()
 
+    def test_heavy_tails_do_not_move_the_mean(self) -> None:
+        """Five rows: tails are those of a distribution without a mean, and one of 128 draws must not decide."""
+        columns = {
+            "states": ["a", "b", "c", "a", "b"],
+            "actions": ["go", "go", "go", "stay", "stay"],
+            "rewards": [0.0, 1.0, 5.0, 0.1, 0.0],
+            "next_states": ["b", "c", None, "a", "b"],
+            "terminated": [False, False, True, False, False],
+        }
+        gain = Agent.from_pretrained().fit(columns).result.improvement
+        assert np.abs(gain.draws).max() > 20  # more than there is to be earned
+        assert gain.mean == pytest.approx(gain.new.mean - gain.logged.mean)
+        assert 0 < gain.mean < 2
+        assert 4.5 < gain.new.mean < 6.5  # 0.95 + 0.95² · 5 = 5.46, less what the choice looks better by
+
+    def test_what_is_known_leaves_nothing_to_be_gained(self) -> None:
+        columns = {"states": ["a", "b"], "actions": ["go", "go"], "rewards": [1.0, 0.0], "next_states": ["b", "a"]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            regret = Agent.from_pretrained().fit(columns).result.regret
+        assert regret.mean == 0
+        assert not regret.draws.any()
+
     def test_with_much_data_everything_is_known(self) -> None:
         worth, mdp, behaviour = _worth("machine-replacement-6", 40_000, 0)
         new, logged = (float(mdp.start @ policy_value(mdp, p)) for p in (worth.plan.greedy, behaviour))

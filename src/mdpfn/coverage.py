@@ -72,17 +72,26 @@ class Coverage:
         if len(self.untried_at_start):
             warnings.warn(self._untried(), CoverageWarning, stacklevel=3)
 
+    def __repr__(self) -> str:
+        return f"Coverage({int(self.reached.sum())} states reached, {int((self.n_visits > 0).sum())} pairs tried)"
+
     def __str__(self) -> str:
         n_reached, n_terminal = int(self.reached.sum()), int(self.terminal.sum())
         n_pairs, n_tried = int(self.exists[self.reached & ~self.terminal].sum()), int((self.n_visits > 0).sum())
         lines = [
             f"{n_reached} of {len(self.reached)} states reached, {n_terminal} of them terminal; "
             f"{n_tried} of the others' {n_pairs} state-action pairs tried",
-            f"{int(self.thin.sum())} pairs have fewer than {THIN_VISITS} visits; the greedy action is one of them in "
-            f"{len(self.thin_choices)} states, where the prior carries the estimate",
         ]
-        if len(self.thin_choices):
-            lines[-1] += f": {_some([self.plan.states[i] for i in self.thin_choices[: EXAMPLES + 1]])}"
+        if self.thin.any():
+            n_thin, n_chosen = int(self.thin.sum()), len(self.thin_choices)
+            chosen = [self.plan.states[i] for i in self.thin_choices[: EXAMPLES + 1]]
+            where = f"in {counted(n_chosen, 'state')}, where the prior carries the estimate: {_some(chosen)}"
+            lines.append(
+                f"{counted(n_thin, 'pair')} with fewer than {THIN_VISITS} visits; the greedy action is one of them "
+                f"{where if n_chosen else 'nowhere'}"
+            )
+        elif n_pairs:
+            lines.append(f"every one of these pairs has at least {THIN_VISITS} visits")
         if n_tried < SCARCE * n_pairs:
             lines.append("far more pairs exist than were tried: more episodes, or fewer and coarser states, would help")
         if self.start_states is None:
@@ -94,6 +103,11 @@ class Coverage:
     def _untried(self) -> str:
         pairs = [f"{self.plan.actions[a]} in {self.plan.states[s]}" for s, a in self.untried_at_start[: EXAMPLES + 1]]
         return f"start states were never left by some actions, of which the data says nothing: {_some(pairs)}"
+
+
+def counted(n: int, noun: str) -> str:
+    """So many of something, in words."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _some(items: Sequence[object]) -> str:

@@ -63,6 +63,10 @@ class Facing:
         self._plan: Plan | None = None  # the latest
         self._evaluation: Floats = np.zeros(0)  # of the final policy of the last run
 
+    def __repr__(self) -> str:
+        knows = "no problem yet" if self._problem is None else f"{self.num_timesteps} transitions"
+        return f"{type(self).__name__}({self.model.name!r}, {knows})"
+
     @property
     def problem(self) -> Problem[InContextLearner] | VectorProblem:
         """The problem at hand."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -23,6 +23,7 @@ from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
 
 PLAUSIBLE = 1.0  # logits below the best one, and an action may still be chosen for its quantiles
+MOST_SHOWN = 20  # states that a printed plan lists
 THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
 
 Support: TypeAlias = Literal["data", "data and prior", "prior"]
@@ -43,10 +44,28 @@ class Plan:
     quantile_levels: tuple[float, ...] = ()
     risk: float | None = None  # the quantile that `greedy` goes by; None: it goes by the policy
     unknown: Bools | None = None  # (S,) states of which nothing is known; None where the weights do not tell
-    planned_from: tuple[PairTable, ProblemInfo] | None = field(default=None, repr=False)
-    observed: PairTable | None = field(default=None, repr=False)  # of what was seen, before noisy pairs were pooled
-    encoding: SpaceEncoding | None = field(default=None, repr=False)
-    safe_policy: Floats | None = field(default=None, repr=False)  # (S, A) with `at_least`; it may keep to the log
+    planned_from: tuple[PairTable, ProblemInfo] | None = None
+    observed: PairTable | None = None  # of what was seen, before noisy pairs were pooled
+    encoding: SpaceEncoding | None = None
+    safe_policy: Floats | None = None  # (S, A) with `at_least`; it may keep to the log
+
+    def __repr__(self) -> str:
+        n_states, n_actions = self.policy_logits.shape
+        return f"Plan({n_states} states, {n_actions} actions)"
+
+    def __str__(self) -> str:
+        """The recommended action of every state in which something is to be decided, of the first few of many."""
+        decides = np.ones(len(self.policy_logits), dtype=bool)
+        if self.observed is not None:
+            decides = self.observed.reached_mask() & ~self.observed.terminal_mask()
+        rows = np.flatnonzero(decides)
+        lines = [
+            f"{self.states[i]} -> {self.actions[self.greedy[i]]} ({self.policy[i, self.greedy[i]]:.0%})"
+            for i in rows[:MOST_SHOWN]
+        ]
+        if len(rows) > MOST_SHOWN:
+            lines.append(f"… and {len(rows) - MOST_SHOWN} more states: plan.to_frame() has them all")
+        return "\n".join(lines or ["no state is known yet in which there is something to decide"])
 
     @cached_property
     def policy(self) -> Floats:

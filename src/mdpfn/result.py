@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.coverage import Coverage
+from mdpfn.coverage import Coverage, counted
 from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
@@ -118,14 +118,14 @@ class Result:
         """How the run went, as text."""
         lines = []
         if len(self.returns):
-            last = self.returns[-SMOOTHING:]
-            lines += [
-                f"{len(self.returns)} episodes, {self.steps} steps, {self.seconds:.2f} s {self.by_what}",
-                f"earned while learning: mean return {self.returns.mean():.4g}, of the last {len(last)} episodes "
-                f"{last.mean():.4g}, best {self.returns.max():.4g}",
-            ]
+            episodes, steps = counted(len(self.returns), "episode"), counted(self.steps, "step")
+            lines.append(f"{episodes}, {steps}, {self.seconds:.2f} s {self.by_what}")
+            earned = f"earned while learning: mean return {self.returns.mean():.4g}, "
+            if len(self.returns) > SMOOTHING:
+                earned += f"of the last {SMOOTHING} episodes {self.returns[-SMOOTHING:].mean():.4g}, "
+            lines.append(f"{earned}best {self.returns.max():.4g}")
         else:
-            lines.append(f"{self.n_transitions} transitions, {self.seconds:.2f} s {self.by_what}")
+            lines.append(f"{counted(self.n_transitions, 'transition')}, {self.seconds:.2f} s {self.by_what}")
         if self.columns is not None:
             names = {role: name if isinstance(name, str) else " + ".join(name) for role, name in self.columns.items()}
             lines.append("columns: " + ", ".join(f"{role} = {name}" for role, name in names.items()))
@@ -138,6 +138,9 @@ class Result:
                 f"(mean return of {len(self.evaluation)} evaluation episodes)"
             )
         return lines
+
+    def __repr__(self) -> str:
+        return f"Result({len(self.returns)} episodes, {self.n_transitions} transitions, {self.plan!r})"
 
     def __str__(self) -> str:
         lines = self.run_lines()

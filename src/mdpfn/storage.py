@@ -94,6 +94,10 @@ def read_regular_file(path: Path) -> bytes:
                 limit = f"it must be a regular file of at most {LARGEST_FILE} bytes"
                 raise MdpfnError("the file", repr(str(path)), limit, "use another one")
             return file.read()
+    except MdpfnError:  # which is a ValueError, and says more
+        raise
+    except FileNotFoundError:
+        raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise MdpfnError("the file", repr(str(path)), f"it cannot be read ({reason})", "use another copy") from None

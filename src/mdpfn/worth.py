@@ -30,6 +30,7 @@ CURSE_DRAWS = 24  # models whose best policies tell how much better a chosen pol
 MOST_RISKS = 5  # pairs that are named
 MEDIAN = np.array([0.5])
 CURSE = 0.5  # of the excess of the best of drawn models: the recommended policy is more careful than these
+ROUNDING = 1e-9  # of a value: by less, no policy is better than another
 SPREAD = 1.08  # that values of the logged policy have beyond that of draws
 
 PolicyLike: TypeAlias = Any
@@ -47,16 +48,15 @@ class Risk(NamedTuple):
     def __str__(self) -> str:
         return f"{self.action} in {self.state} ({self.share:.0%}, tried {self.n_visits:g} times)"
 
+    def __repr__(self) -> str:
+        return f"Risk({self})"
+
 
 class _Drawn:
-    """A number of which there are draws."""
+    """A number of which there are draws. With little data their tails are so heavy that they have no mean."""
 
+    mean: float
     draws: Floats
-
-    @property
-    def mean(self) -> float:
-        """Its expectation."""
-        return float(self.draws.mean())
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Where it lies with this probability."""
@@ -77,6 +77,7 @@ class _Drawn:
 class PolicyValue(_Drawn):
     """The discounted value of a policy, averaged over the starts of episodes."""
 
+    mean: float
     draws: Floats  # (draws,)
     by_state: Floats  # (S,) expected value from each state on
     effective_sample_size: float  # how many transitions that tell of this policy the log is worth
@@ -100,6 +101,7 @@ class PolicyValue(_Drawn):
 class Improvement(_Drawn):
     """V(new) − V(logged): how much better a policy is than what was done so far."""
 
+    mean: float
     draws: Floats  # (draws,)
     new: PolicyValue
     logged: PolicyValue
@@ -139,6 +141,7 @@ class Improvement(_Drawn):
 class Regret(_Drawn):
     """V* − V(π): how much is still to be gained over a policy, by whoever knew the problem."""
 
+    mean: float
     draws: Floats  # (draws,) ≥ 0
 
     def __repr__(self) -> str:
@@ -179,6 +182,7 @@ class Worth:
         """The value of π (S, A), which may have been chosen by the same data."""
         at_start, by_state = self._draws(policy), self._expected.policy_value(policy, self.discount)[0]
         return PolicyValue(
+            float(at_start.mean()) - self._excess(chosen=chosen),
             self._calibrated(self._spread_out(at_start), chosen=chosen),
             by_state,
             self._effective_sample_size(policy),
@@ -188,26 +192,34 @@ class Worth:
     @cached_property
     def logged(self) -> PolicyValue:
         """What the policy is worth that the log was made by, as far as visits tell it."""
-        return replace(self.of_table(self.logged_policy), draws=self._spread_out(self._logged_draws))
+        draws = self._logged_draws
+        return replace(self.of_table(self.logged_policy), mean=float(draws.mean()), draws=self._spread_out(draws))
 
     def improvement(self, policy: Floats, *, chosen: bool = True) -> Improvement:
         """By how much π (S, A), chosen by the same data unless said otherwise, is better than the logged policy."""
         contributions = self._contributions(policy, self.logged_policy)
         new = self.of_table(policy, chosen=chosen)
-        return Improvement(self.gain(policy, chosen=chosen), new, self.logged, self._risks(contributions))
+        mean = 0.0 if self._is_logged(policy) else new.mean - self.logged.mean
+        return Improvement(mean, self.gain(policy, chosen=chosen), new, self.logged, self._risks(contributions))
 
     def gain(self, policy: Floats, *, chosen: bool = True) -> Floats:
         """(draws,) V(π) − V(logged); exactly 0 where both are the same."""
-        if (policy == self.logged_policy)[self._visits.sum(axis=1) > 0].all():
+        if self._is_logged(policy):
             return np.zeros(DRAWS)
         return self._calibrated(self._draws(policy) - self._logged_draws, chosen=chosen)
+
+    def _is_logged(self, policy: Floats) -> bool:
+        return bool((policy == self.logged_policy)[self._visits.sum(axis=1) > 0].all())
 
     def regret(self, policy: Floats) -> Regret:
         """How much better than π (S, A) the best policy is, in models that may be the true one."""
         models = self.plan.posterior.drawn(np.random.default_rng(4), REGRET_DRAWS)
         best = models.optimal_q(self.discount).max(axis=2, initial=-np.inf)
         missed = np.where(self.starts > 0, best - models.policy_value(policy, self.discount), 0.0)
-        return Regret(np.maximum(missed @ (self.starts / max(self.starts.sum(), 1.0)), 0.0))
+        share = self.starts / max(self.starts.sum(), 1.0)
+        draws = missed @ share
+        draws[draws < ROUNDING * np.abs(np.where(self.starts > 0, best, 0.0) @ share)] = 0.0
+        return Regret(float(draws.mean()), draws)
 
     @cached_property
     def logged_policy(self) -> Floats:
@@ -272,7 +284,10 @@ class Worth:
         if spread > 0:
             level = scipy.special.ndtr((draws - mean) / spread)
             draws = mean + spread * tail_steps(self._posterior.n_visits, np.clip(level, 1e-3, 1 - 1e-3))
-        return draws - CURSE * self._curse if chosen else draws
+        return draws - self._excess(chosen=chosen)
+
+    def _excess(self, *, chosen: bool) -> float:
+        return CURSE * self._curse if chosen else 0.0
 
     def _spread_out(self, draws: Floats) -> Floats:
         mean = draws.mean()

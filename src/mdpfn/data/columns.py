@@ -77,12 +77,17 @@ def find_columns(available: Iterable[str], given: Given | None) -> Columns:
     episodes = "episode" in found or "time" in found
     missing = [role for role in REQUIRED if role not in found and not (role == "next_state" and episodes)]
     if missing:
-        limit = f"the data has {', '.join(map(str, names)) or 'none'}"
+        limit = f"the data has {_told(names) or 'none'}"
         remedy = f"name what is missing: columns={{'{missing[0]}': …}}, or --columns {missing[0]}=… in a terminal"
         if missing == ["next_state"]:
             remedy += "; if the next row of the same episode holds it, name columns for episode and time"
         raise MdpfnError("columns", f"without {' and '.join(missing)}", limit, remedy)
     return {role: found[role] for role in ROLES if role in found}
+
+
+def _told(names: Sequence[str]) -> str:
+    """The columns of the data; one without a name, as frames write their index, can be seen too."""
+    return ", ".join(str(name) or "one without a name" for name in names)
 
 
 def _as_given(role: str, name: str | Sequence[str], names: Sequence[str]) -> str | list[str]:
@@ -94,7 +99,7 @@ def _as_given(role: str, name: str | Sequence[str], names: Sequence[str]) -> str
         raise MdpfnError("columns", f"{name!r} for {role}", limit, "name one column, or join them first")
     for each in listed(name) or [""]:
         if each not in names:
-            limit = f"the data has {', '.join(map(str, names))}"
+            limit = f"the data has {_told(names)}"
             raise MdpfnError("columns", f"{each!r} for {role}", limit, "name a column that exists")
     return name if isinstance(name, str) else listed(name)
 

@@ -314,6 +314,8 @@ def flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
     if role not in piece:
         return np.zeros(n, dtype=bool)
     array = plain(piece[role])
+    if not isinstance(array, np.ndarray) or array.size != n:
+        raise MdpfnError(role, "something else", "it must be true or false for every transition", "correct it")
     if array.dtype == object and not any(map(is_missing, array)):
         array = np.array(array.tolist())
     return checked_flags(role, array)

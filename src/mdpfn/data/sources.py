@@ -13,7 +13,7 @@ from mdpfn.data import files
 from mdpfn.data.columns import REQUIRED, TRANSITION, Columns, Given, find_columns, listed
 from mdpfn.data.frames import Table
 from mdpfn.data.place import Place
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 
 ROWS = 200_000  # in a piece
 WIDTHS = range(len(REQUIRED), len(TRANSITION) + 1)  # of rows
@@ -166,7 +166,7 @@ def _slices(get: Callable[[str], Any], names: Columns) -> Iterator[dict[str, Any
         except TypeError:
             role = next(role for role, named in names.items() if name in listed(named))
             limit = "every column must be an array of values"
-            raise MdpfnError(role, repr(column), limit, "give one value per transition") from None
+            raise MdpfnError(role, shown(column), limit, "give one value per transition") from None
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} {n}" for name, n in lengths.items())
         raise MdpfnError(

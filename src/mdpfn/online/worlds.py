@@ -148,6 +148,8 @@ class VectorWorlds:
 
 def made_env(env: Any, **arguments: Any) -> Any:
     """An environment, made by its id if that is what it is, with these arguments."""
+    if isinstance(env, type):
+        raise MdpfnError("env", f"the class {env.__name__}", "it must be an environment", f"make one: {env.__name__}()")
     if not isinstance(env, str):
         return env
     if env.startswith("mdpfn/"):
