@@ -4,7 +4,7 @@
 
 DQN, PPO and SAC of Stable-Baselines3 with the settings of RL Baselines3 Zoo, schedules over its many steps included,
 are stopped after 32 episodes; their deterministic policy is tried out after 1, 2, 4, … of them in the very episodes
-in which the leaderboard tries its agents out, and rows have its columns. Settings were tuned for 20,000 to 1,000,000
+in which the leaderboard tries its agents out, and rows have its columns. Settings are meant for 20,000 to 1,000,000
 steps and are left as they are, also where so few episodes end before learning starts. `steps` are those of all
 environments that an algorithm runs side by side, those of unfinished episodes among them.
 """
