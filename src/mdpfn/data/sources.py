@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -88,10 +89,11 @@ def _open_files(data: Any, given: Given | None) -> Source | Table:
     kind = files.kind_of(paths)
     if kind == "csv":
         layouts = files.csv_layouts(paths, given)
-        return _table(layouts[0].columns, lambda: files.csv_scan(layouts), lambda: files.csv_pieces(layouts), text=True)
+        scan, pieces = (lambda: files.csv_scan(layouts)), (lambda: files.csv_pieces(layouts))
+        return _table(paths, layouts[0].columns, scan, pieces, text=True)
     if kind == "json":
-        columns, pieces = files.open_json(paths, given)
-        return _table(columns, lambda: files.json_scan(paths, columns), pieces)
+        columns, lines = files.open_json(paths, given)
+        return _table(paths, columns, lambda: files.json_scan(paths, columns), lines)
     columns, opened = files.open_parquet(paths, given)
     if isinstance(opened, Iterator):
         return Source(opened, columns)
@@ -100,14 +102,22 @@ def _open_files(data: Any, given: Given | None) -> Source | Table:
 
 
 def _table(
-    columns: Columns, scan: Callable[[], Any], pieces: Callable[[], Iterator[Any]], *, text: bool = False
+    paths: Sequence[Path],
+    columns: Columns,
+    scan: Callable[[], Any],
+    pieces: Callable[[], Iterator[Any]],
+    *,
+    text: bool = False,
 ) -> Source | Table:
-    """A table that polars scans, or the rows by the careful reader where polars is not installed, or stumbles."""
+    """A table that polars scans, or the rows by the careful reader where polars is not installed, or stumbles.
+
+    Packed files are for the careful reader: polars would unpack all of them, however much that is, into memory.
+    """
 
     def rows() -> Source:
         return Source(pieces(), columns)
 
-    if not files.has_polars():
+    if not files.has_polars() or any(path.suffix.lower() == ".gz" for path in paths):
         return rows()
     import polars
 
