@@ -17,6 +17,7 @@ from mdpfn.storage import read_bundle, write_bundle
 
 FORMATS = (1, 2)  # 1: without sums of squares, durations and masks
 TERMINAL = "terminal"
+MOST_TRANSITIONS = 2.0**53  # beyond, one more does not count
 
 
 def save_statistics(statistics: Statistics, path: Path) -> None:
@@ -107,6 +108,9 @@ def _check(z: PairTable, terminal: NDArray[Any], reward_range: NDArray[Any]) -> 
     if (np.unique(z.forbidden // n_actions, return_counts=True)[1] == n_actions).any():
         raise ValueError("states without actions")
     ended = (z.n_terminated >= 0) & (z.n_terminated <= z.transition_count)
+    with np.errstate(over="ignore"):
+        if not z.transition_count.sum() <= MOST_TRANSITIONS:
+            raise ValueError("counts add up to a number of transitions")
     if not (np.isfinite(z.transition_count) & (z.transition_count > 0) & ended).all() or (z.n_successors < 1).any():
         raise ValueError("counts are positive")
     low, high = reward_range.tolist()
