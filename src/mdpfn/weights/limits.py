@@ -37,8 +37,8 @@ class Limits:
     @classmethod
     def of(cls, model: Model) -> Limits:
         """The limits of an agent with this model, whose card names the prior it was trained on."""
-        config: dict[str, Any] = model.card.get("training", {}).get("config", {})
-        prior = model.prior or config.get("prior", {})
+        config: dict[str, Any] = (model.card.get("training") or {}).get("config") or {}
+        prior = model.prior or config.get("prior") or {}
         return cls(
             trained_states=_range(prior.get("n_states")),
             trained_actions=_range(prior.get("n_actions")),

@@ -50,7 +50,7 @@ class Model:
     @property
     def prior(self) -> dict[str, Any] | None:
         """The configuration of the prior over worlds that it was trained on; None where it was the paper's."""
-        config: dict[str, Any] = self.card.get("training", {}).get("config", {})
+        config: dict[str, Any] = (self.card.get("training") or {}).get("config") or {}
         return config.get("world") if config.get("tasks") or config.get("lives") else None
 
 
