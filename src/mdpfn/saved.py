@@ -80,14 +80,20 @@ class SavedProblem:
         return rows and [None if row is None else tuple(labels_from_json(row)) for row in rows]
 
     def encoding(self, limits: Limits) -> SpaceEncoding:
-        """What states and actions are called."""
-        return SpaceEncoding.of(
+        """What states and actions are called; whatever was counted has a name."""
+        labels = self._labels("states")
+        found = SpaceEncoding.of(
             space_from_json(self.saved["observation_space"]),
             space_from_json(self.saved["action_space"]),
             largest=(limits.states, limits.actions),
-            states=self._labels("states"),
+            states=labels,
             actions=self._labels("actions"),
         )
+        if int(self.arrays[STATISTICS + "n_states"][0]) > max(found.states.n, 1):
+            raise ValueError("every state that was counted has a name")
+        for number in range(min(len(labels), found.states.n)):
+            found.states.decode(number)
+        return found
 
     def _labels(self, name: str) -> list[Any]:
         """The names that appeared, in order."""
