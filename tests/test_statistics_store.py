@@ -96,6 +96,7 @@ CRAFTED = {
     "rewards in a matrix": lambda a: {"reward_sum": a["reward_sum"][:, None]},
     "a pair less": lambda a: {"pair": a["pair"][1:]},
     "a reward less": lambda a: {"reward_sum": a["reward_sum"][1:]},
+    "a square below zero": lambda a: {"reward_square_sum": -1 - a["reward_square_sum"]},
     "a square more": lambda a: {"reward_square_sum": np.append(a["reward_square_sum"], 1.0)},
     "a count less": lambda a: {"transition_count": a["transition_count"][1:]},
     "a successor beyond the last": lambda a: {"successor": changed(a["successor"], 0, 5)},

@@ -116,5 +116,7 @@ def _check(z: PairTable, terminal: NDArray[Any], reward_range: NDArray[Any]) -> 
     low, high = reward_range.tolist()
     if not (np.isfinite(z.reward_sum).all() and np.isfinite(z.reward_square_sum).all()):
         raise ValueError("rewards are finite")
+    if (z.reward_square_sum < 0).any():
+        raise ValueError("squares are not negative")
     if len(z.pair) and not -LARGEST_REWARD <= low <= high <= LARGEST_REWARD:
         raise ValueError("rewards lie in a range")
