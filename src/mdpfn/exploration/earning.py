@@ -40,10 +40,10 @@ MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; the step of
 class EarningConfig:
     """The numbers of the rule, found by search on lives in worlds of the prior; the price and doubt matter most."""
 
-    price: float = 0.0225  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
+    price: float = 0.027  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
     price_growth: float = 0.35  # it grows with the budget E as E^this …
     price_decay: float = 1.2  # … and falls with the share of it that is left to the power of this
-    late_in_episode: float = 1.4  # and grows as γ^(−this · t) with the step t: what is lost late counts less
+    late_in_episode: float = 1.6  # and grows as γ^(−this · t) with the step t: what is lost late counts less
     usual_reward: float = 1.3  # people write rewards of this order: the unit u until the budget says otherwise
     noisy_visits: float = 0.75  # τ of a pair that was seen to be noisy
     certain_visits: float = 0.014  # τ of any other pair in a world without noise …
