@@ -72,70 +72,62 @@ def solve(choices: Choices, start: Floats, tolerance: float) -> Solution:
 def _exact(choices: Choices, value: Floats) -> Solution:
     """Values of the best choices, to rounding."""
     for _ in range(MAX_IMPROVEMENTS):
-        q = _backup(choices, value)
-        best = _best(choices, q)
+        q, best = _backup(choices, value)
         if (np.abs(best - value) <= ROUNDING * (1 + np.abs(value))).all():
             break
         for _ in range(SWEEPS_BETWEEN):
-            q = _backup(choices, best)
-            best = _best(choices, q)
+            q, best = _backup(choices, best)
         value = _value_of(choices, _chosen(choices, q, best))
     return Solution(q, best)
 
 
-def _backup(choices: Choices, value: Floats) -> Floats:
-    """(choices,) gain + weight Σ P V."""
-    future = choices.probability * np.append(value, _outside(choices, value)).take(choices.following)
+def _backup(choices: Choices, value: Floats) -> tuple[Floats, Floats]:
+    """(choices,) Q = gain + weight Σ P V and (n,) what the best choice of each state is worth, or its floor."""
+    q = np.concatenate((value, (_outside(choices, value),))).take(choices.following)
+    q *= choices.probability
     if not choices.are_certain:
-        future = np.add.reduceat(future, choices.start)
-    q: Floats = choices.gain + choices.weight * future
-    return q
+        q = np.add.reduceat(q, choices.start)
+    q *= choices.weight
+    q += choices.gain
+    best = np.maximum.reduceat(q, choices.first)
+    return q, np.maximum(best, choices.floor, out=best)
 
 
 def _outside(choices: Choices, value: Floats) -> float:
     return float(value.sum()) / len(value) if choices.outside is None else choices.outside
 
 
-def _best(choices: Choices, q: Floats) -> Floats:
-    """(n,) what the best choice of each state is worth, or its floor."""
-    best: Floats = np.maximum(np.maximum.reduceat(q, choices.first), choices.floor)
-    return best
-
-
 def _chosen(choices: Choices, q: Floats, best: Floats) -> Ints:
     """(n,) the first of the best choices of each state; −1 where its floor is better."""
     chosen = np.full(len(best), -1)
     found = np.flatnonzero(q == best.take(choices.state))[::-1]  # the first is written last
-    chosen[choices.state[found]] = found
+    chosen[choices.state.take(found)] = found
     return chosen
 
 
 def _value_of(choices: Choices, chosen: Ints) -> Floats:
     """(n,) V = gain + weight P V of one choice in each state, or its floor: exact.
 
-    Where what lies outside is worth mean V, V = earned + leaves · mean V is solved for the mean first.
+    Everything outside is one state more. Where it is worth mean V, V = earned + leaves · mean V is solved for the mean.
     """
     n, free = len(chosen), np.flatnonzero(chosen >= 0)
-    rows = chosen[free]
-    pays = np.stack([choices.floor, np.zeros(n)])
-    pays[0, free] = choices.gain[rows]
+    rows = chosen.take(free)
+    pays = np.zeros((1 if choices.outside is not None else 2, n + 1))
+    pays[0, :n] = choices.floor
+    pays[0, free] = choices.gain.take(rows)
+    pays[-1, n] = 1.0 if choices.outside is None else choices.outside
     if choices.are_certain:
-        source, entry = free, rows
-        share = choices.weight[rows] * choices.probability[rows]
+        source, entry, weight = free, rows, choices.weight.take(rows)
     else:
         lengths = choices.n_entries[rows]
         entry = ranges_of(choices.start[rows], lengths)
-        source = np.repeat(free, lengths)
-        share = np.repeat(choices.weight[rows], lengths) * choices.probability[entry]
-    target = choices.following[entry]
-    if (gone := target == n).any():
-        pays[1] = np.bincount(source[gone], share[gone], minlength=n)
-        source, target, share = source[~gone], target[~gone], share[~gone]
+        source, weight = np.repeat(free, lengths), np.repeat(choices.weight[rows], lengths)
+    moves = source, choices.following.take(entry), weight * choices.probability.take(entry)
     solved = _followed if choices.are_certain else _dense if n <= DENSE_STATES else _sparse
+    found = solved(moves, pays)[:, :n]
     if choices.outside is not None:
-        found: Floats = solved((source, target, share), pays[:1] + choices.outside * pays[1:])[0]
-        return found
-    earned, leaves = solved((source, target, share), pays)
+        return found[0]
+    earned, leaves = found
     value: Floats = earned + leaves * (earned.mean() / (1 - leaves.mean()))
     return value
 
@@ -146,22 +138,21 @@ def _followed(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     n = pays.shape[1]
     following, weight = np.arange(n), np.zeros(n)
     following[source], weight[source] = target, share
-    found: Floats = pays.copy()
     for _ in range(DOUBLINGS):
-        if weight.max(initial=0.0) < FORGOTTEN:
+        if weight.max() < FORGOTTEN:
             break
-        found += weight * found.take(following, axis=1)
+        pays = pays + weight * pays.take(following, axis=1)
         weight *= weight.take(following)
         following = following.take(following)
-    return found
+    return pays
 
 
 def _dense(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     """(k, n) X = pays + M X."""
-    left = np.eye(pays.shape[1])
+    n = pays.shape[1]
     source, target, share = moves
-    np.subtract.at(left, (source, target), share)
-    return np.asarray(np.linalg.solve(left, pays.T).T, dtype=np.float64)
+    left = np.bincount(source * n + target, share, minlength=n * n).reshape(n, n)
+    return np.asarray(np.linalg.solve(np.eye(n) - left, pays.T).T, dtype=np.float64)
 
 
 def _sparse(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
