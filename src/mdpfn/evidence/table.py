@@ -71,7 +71,7 @@ class PairTable:
 
     @property
     def _n_actions(self) -> Ints | int:
-        """(visited,) of the MDP of each visited pair; one number, by which is divided faster, where there is one MDP."""
+        """(visited,) of the MDP of each visited pair; one number, which divides faster, where there is one."""
         return int(self.n_actions[0]) if len(self) == 1 else self.n_actions[self.pair_mdp]
 
     def discounts(self, discount: Floats) -> Floats:

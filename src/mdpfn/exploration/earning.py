@@ -205,7 +205,7 @@ class EarningExplorer:
     def _doubt(self, rows: Rows) -> Floats:
         """(rows,) φ = 1 / (1 + (n / τ)^p)."""
         config, twice = self.config, rows.n_visits >= 2
-        suspicion = config.suspicion * np.count_nonzero(rows.noisy & twice) / max(np.count_nonzero(twice), 1)
+        suspicion = config.suspicion * int((rows.noisy & twice).sum()) / max(int(twice.sum()), 1)
         visits = (config.certain_visits + suspicion) * (1.0 if rows.all_seen else config.undiscovered_doubt)
         tau = np.where(rows.noisy, config.noisy_visits, visits)
         doubt: Floats = 1 / (1 + (rows.n_visits / tau) ** config.doubt_exponent)

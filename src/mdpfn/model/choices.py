@@ -124,12 +124,10 @@ def _value_of(choices: Choices, chosen: Ints) -> Floats:
         source, weight = np.repeat(free, lengths), np.repeat(choices.weight[rows], lengths)
     moves = source, choices.following.take(entry), weight * choices.probability.take(entry)
     solved = _followed if choices.are_certain else _dense if n <= DENSE_STATES else _sparse
-    found = solved(moves, pays)[:, :n]
-    if choices.outside is not None:
-        return found[0]
-    earned, leaves = found
-    value: Floats = earned + leaves * (earned.mean() / (1 - leaves.mean()))
-    return value
+    value, *leaves = solved(moves, pays)[:, :n]
+    if leaves:
+        value = value + leaves[0] * (value.mean() / (1 - leaves[0].mean()))
+    return np.asarray(value, dtype=np.float64)
 
 
 def _followed(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
