@@ -17,7 +17,7 @@ from scipy.special import gammaln
 from mdpfn.arrays import Floats
 from mdpfn.evidence.table import PairTable
 
-CONCENTRATIONS = 2.0 ** np.arange(-2, 7)  # k
+CONCENTRATIONS: Floats = 2.0 ** np.arange(-2.0, 7.0)  # k
 LOOKED_UP = 2**16  # values of log Γ that are kept
 
 
@@ -47,7 +47,8 @@ def log_gamma(x: Floats) -> Floats:
     place = (x / CONCENTRATIONS[0]).astype(np.intp)
     if place.max(initial=0) >= LOOKED_UP or (place * CONCENTRATIONS[0] != x).any():
         return np.asarray(gammaln(x), dtype=np.float64)
-    return _log_gammas(1 << int(place.max(initial=0)).bit_length()).take(place)
+    found: Floats = _log_gammas(1 << int(place.max(initial=0)).bit_length()).take(place)
+    return found
 
 
 @cache
