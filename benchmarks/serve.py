@@ -1,5 +1,7 @@
 """How many requests a second `mdpfn serve` answers: /predict beside an endpoint that does nothing, in one run.
 
+Both are asked by turns that are short, over the same connections: what else the machine does falls on both alike.
+
 python -m benchmarks.serve --json results/benchmark_serve.json
 """
 
@@ -23,7 +25,7 @@ import numpy as np
 from mdpfn import Agent
 
 CLIENTS = 8  # connections that stay open, each with one request under way
-ROUNDS, SECONDS = 5, 1.0  # of each endpoint, by turns
+TURNS, SECONDS = 100, 0.1  # of each endpoint, and how long one is
 
 
 def request(path: str, content: Any) -> bytes:
@@ -37,36 +39,38 @@ def request(path: str, content: Any) -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
-def ask(port: int, data: bytes, until: float, times: list[float], failures: list[str]) -> None:
-    """Send the same request again and again over one connection."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        while time.perf_counter() < until:
-            begun = time.perf_counter()
-            connection.sendall(data)
-            answer = b""
-            while b"\r\n\r\n" not in answer or not answer.endswith(b"}"):
-                piece = connection.recv(65536)
-                if not piece:
-                    failures.append("closed")
-                    return
-                answer += piece
-            if not answer.startswith(b"HTTP/1.1 200"):
-                failures.append(answer[:40].decode())
-            times.append(time.perf_counter() - begun)
+class Client(threading.Thread):
+    """One connection, over which requests follow each other, of another kind in every turn."""
+
+    def __init__(self, port: int, turns: list[tuple[str, bytes]], begin: float) -> None:
+        super().__init__()
+        self.port, self.turns, self.begin = port, turns, begin
+        self.times: dict[str, list[float]] = {name: [] for name, _ in turns}
+        self.failures: list[str] = []
+
+    def run(self) -> None:
+        """Ask until all turns are over, or the connection is closed."""
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            for number, (name, data) in enumerate(self.turns, 1):
+                while (begun := time.perf_counter()) < self.begin + number * SECONDS:
+                    answer = answered(connection, data)
+                    self.times[name].append(time.perf_counter() - begun)
+                    if not answer.startswith(b"HTTP/1.1 200"):
+                        self.failures.append(answer[:40].decode())
+                        if not answer:
+                            return
 
 
-def measured(port: int, data: bytes) -> tuple[float, list[float], list[str]]:
-    """Requests a second, how long each took, and what failed."""
-    times: list[float] = []
-    failures: list[str] = []
-    begun = time.perf_counter()
-    arguments = (port, data, begun + SECONDS, times, failures)
-    clients = [threading.Thread(target=ask, args=arguments) for _ in range(CLIENTS)]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
-    return len(times) / (time.perf_counter() - begun), times, failures
+def answered(connection: socket.socket, data: bytes) -> bytes:
+    """What is answered to a request; nothing if the connection was closed before that."""
+    connection.sendall(data)
+    answer = b""
+    while b"\r\n\r\n" not in answer or not answer.endswith(b"}"):
+        piece = connection.recv(65536)
+        if not piece:
+            return b""
+        answer += piece
+    return answer
 
 
 def main() -> None:
@@ -94,27 +98,30 @@ def main() -> None:
 
 
 def compare(port: int) -> dict[str, Any]:
-    asked = {"empty": request("/health", {"observation": 9}), "predict": request("/predict", {"observation": 9})}
-    rates: dict[str, list[float]] = {name: [] for name in asked}
-    times: list[float] = []
-    failures: list[str] = []
-    measured(port, asked["predict"])  # the first plan is made once
-    for _ in range(ROUNDS):
-        for name, data in asked.items():
-            rate, took, failed = measured(port, data)
-            rates[name].append(rate)
-            failures += failed
-            times += took if name == "predict" else []
-    best = {name: max(values) for name, values in rates.items()}
-    p50, p99 = np.percentile(times, [50, 99]) * 1000
+    empty, predict = (
+        ("empty", request("/health", {"observation": 9})),
+        ("predict", request("/predict", {"observation": 9})),
+    )
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        answered(connection, predict[1])  # the first plan is made once
+    turns = [empty, predict, predict, empty] * (TURNS // 2)  # so that neither is always the one after the other
+    begin = time.perf_counter() + 0.1
+    clients = [Client(port, turns, begin) for _ in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    times = {name: np.concatenate([client.times[name] for client in clients]) for name in ("empty", "predict")}
+    rates = {name: len(took) / (TURNS * SECONDS) for name, took in times.items()}
+    p50, p99 = np.percentile(times["predict"], [50, 99]) * 1000
     return {
         "command": "python -m benchmarks.serve",
         "clients": CLIENTS,
-        "empty_per_second": round(best["empty"]),
-        "predict_per_second": round(best["predict"]),
-        "ratio": round(best["predict"] / best["empty"], 3),
-        "requests": len(times),
-        "failures": len(failures),
+        "empty_per_second": round(rates["empty"]),
+        "predict_per_second": round(rates["predict"]),
+        "ratio": round(rates["predict"] / rates["empty"], 3),
+        "requests": sum(map(len, times.values())),
+        "failures": sum(len(client.failures) for client in clients),
         "predict_p50_ms": round(p50, 2),
         "predict_p99_ms": round(p99, 2),
     }

@@ -103,8 +103,11 @@ def test_a_change_far_away_costs_few_visits(monkeypatch):
     )
     before = swept(corridor, np.zeros(n), 1e-6, 10**6)
     changed = replace(corridor, gain=1.1 * corridor.gain)
-    visit = module._visit
-    monkeypatch.setattr(module, "_visit", lambda c, due, *rest: (visited.append(len(due)), visit(c, due, *rest)))
+    visit, visit_all = module._Sweep.visit, module._Sweep.visit_all
+    monkeypatch.setattr(
+        module._Sweep, "visit", lambda self, due, *rest: (visited.append(len(due)), visit(self, due, *rest))
+    )
+    monkeypatch.setattr(module._Sweep, "visit_all", lambda self, *rest: (visited.append(n), visit_all(self, *rest)))
     found = swept(changed, before.value, 1e-6, 10**6)
     np.testing.assert_allclose(found.value, from_scratch(changed).value, atol=1e-4)
     assert visited[0] == n

@@ -59,6 +59,6 @@ def ranges_of(start: Ints, lengths: Ints) -> Ints:
     return ranges
 
 
-def sums_by(group: Ints, values: Floats, n: int = 0) -> Floats:
+def sums_by(group: Ints, values: Floats | Bools, n: int = 0) -> Floats:
     """(at least n,) sum of the values in each group."""
     return np.asarray(np.bincount(group, weights=values, minlength=n), dtype=np.float64)

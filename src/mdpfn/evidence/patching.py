@@ -74,15 +74,13 @@ class TableRows:
         kept[place[present]] = False
         before = np.flatnonzero(kept)
         where = np.searchsorted(old[before], self.pair)
-        order = np.insert(before, where, len(old) + np.arange(len(self.pair)))
         stays = np.flatnonzero(np.repeat(kept, table.n_successors))
-        start = offsets_of(table.n_successors[before])[where]
-        entries = len(table.successor) + np.arange(len(self.successor))
-        transition_order = np.insert(stays, np.repeat(start, self.n_successors), entries)
+        start = np.repeat(offsets_of(table.n_successors[before])[where], self.n_successors)
+        orders = _inserted(before, where, len(old)), _inserted(stays, start, len(table.successor))
         columns = {}
-        for names, new_order in ((OF_PAIR, order), (OF_TRANSITION, transition_order)):
+        for names, order in zip((OF_PAIR, OF_TRANSITION), orders, strict=True):
             for name in names:
-                columns[name] = np.concatenate([getattr(table, name), getattr(self, name)])[new_order]
+                columns[name] = np.concatenate((getattr(table, name), getattr(self, name))).take(order)
         return columns
 
     def _with_numbers_of(self, table: PairTable, rows: Ints, entries: Ints) -> dict[str, Ints | Floats]:
@@ -93,3 +91,13 @@ class TableRows:
                 columns[name] = columns[name].copy()
                 columns[name][place] = getattr(self, name)
         return columns
+
+
+def _inserted(order: Ints, where: Ints, first: int) -> Ints:
+    """The order with the numbers from `first` on in front of these of its places, ascending."""
+    place = where + np.arange(len(where))
+    inserted = np.empty(len(order) + len(where), dtype=np.int64)
+    is_old = np.ones(len(inserted), dtype=bool)
+    is_old[place] = False
+    inserted[is_old], inserted[place] = order, np.arange(first, first + len(where))
+    return inserted

@@ -9,13 +9,16 @@ where outcomes are not alike, every pair speaks for itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from scipy.special import gammaln
 
+from mdpfn.arrays import Floats
 from mdpfn.evidence.table import PairTable
 
-CONCENTRATIONS = 2.0 ** np.arange(-2, 7)  # k
+CONCENTRATIONS: Floats = 2.0 ** np.arange(-2.0, 7.0)  # k
+LOOKED_UP = 2**16  # values of log Γ that are kept
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,25 @@ def concentration(table: PairTable, config: PoolingConfig = PoolingConfig()) -> 
         return 0.0
     k, n_successors, n_visits = CONCENTRATIONS, table.n_successors[tells][:, None], table.n_visits[tells][:, None]
     count = table.transition_count[tells[table.transition_row]][:, None]
-    likelihood = (gammaln(k * n_successors) - gammaln(n_visits + k * n_successors)).sum(axis=0)
-    likelihood += (gammaln(count + k) - gammaln(k)).sum(axis=0)
+    likelihood = (log_gamma(k * n_successors) - log_gamma(n_visits + k * n_successors)).sum(axis=0)
+    likelihood += (log_gamma(count + k) - log_gamma(k)).sum(axis=0)
     best = float(k[likelihood.argmax()])
     return best if best >= config.least_concentration else 0.0
+
+
+def log_gamma(x: Floats) -> Floats:
+    """log Γ(x), looked up where x is a multiple of the smallest concentration, as it is where visits are whole."""
+    place = (x / CONCENTRATIONS[0]).astype(np.intp)
+    if place.max(initial=0) >= LOOKED_UP or (place * CONCENTRATIONS[0] != x).any():
+        return np.asarray(gammaln(x), dtype=np.float64)
+    found: Floats = _log_gammas(1 << int(place.max(initial=0)).bit_length()).take(place)
+    return found
+
+
+@cache
+def _log_gammas(n: int) -> Floats:
+    """(n,) log Γ of the first multiples of the smallest concentration."""
+    return np.asarray(gammaln(np.arange(n) * CONCENTRATIONS[0]), dtype=np.float64)
 
 
 def pooled(table: PairTable) -> PairTable:

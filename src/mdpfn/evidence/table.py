@@ -62,12 +62,23 @@ class PairTable:
     @cached_property
     def state(self) -> Ints:
         """(visited,) the state of each visited pair."""
-        return self.pair // self.n_actions[self.pair_mdp]
+        return self.pair // self._n_actions
 
     @cached_property
     def action(self) -> Ints:
         """(visited,) the action of each visited pair."""
-        return self.pair % self.n_actions[self.pair_mdp]
+        return self.pair - self.state * self._n_actions
+
+    @property
+    def _n_actions(self) -> Ints | int:
+        """(visited,) of the MDP of each visited pair; one number, which divides faster, where there is one."""
+        return int(self.n_actions[0]) if len(self) == 1 else self.n_actions[self.pair_mdp]
+
+    def discounts(self, discount: Floats) -> Floats:
+        """(visited,) γ^duration of every pair, for γ (B,)."""
+        gamma = discount[self.pair_mdp]
+        lasting = self.duration != 1
+        return np.where(lasting, gamma**self.duration, gamma) if lasting.any() else gamma
 
     @cached_property
     def pair_place(self) -> Ints:

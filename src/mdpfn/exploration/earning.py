@@ -26,7 +26,7 @@ from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.rows import Rows
-from mdpfn.model.choices import Solution, solve
+from mdpfn.model.choices import solve
 from mdpfn.planners.problem_info import ProblemInfo
 
 Objective: TypeAlias = Literal["return", "policy"]
@@ -70,8 +70,9 @@ class Carried:
     exploring: Floats = field(default_factory=lambda: np.zeros((1, 0)))  # (known + 1, A) X; the last row is any other's
 
     def copy(self) -> Carried:
-        """One that can be changed without this one."""
-        return Carried(**{name: array.copy() for name, array in vars(self).items()})
+        """One for the next plan, which can be made without changing this one."""
+        numbers = self.value.copy(), self.extra.copy(), self.loss, self.scalars.copy()
+        return Carried(*numbers, self.known, self.exploring)
 
     def make_room(self, n_states: int, n_actions: int) -> None:
         """Let there be an entry for every state and action."""
@@ -110,8 +111,8 @@ class EarningExplorer:
         carried.scalars[REPLAN] = self._replan_step(clock, info.discount[0])
         carried.make_room(int(table.n_states[0]), rows.n_actions)
         if len(rows.token):
-            certain = self._plan_certain(rows, table, info)
-            values = self._plan_exploring(rows, certain, self._price(rows, info, clock), clock.last_action)
+            loss = self._plan_certain(rows, table, info)
+            values = self._plan_exploring(rows, loss, self._price(rows, info, clock), clock.last_action)
         else:
             values = np.where(rows.untried, 0.0, -np.inf)
         carried.known, carried.exploring, self._row_of, self._rows = rows.known, values, None, rows
@@ -155,37 +156,41 @@ class EarningExplorer:
 
     def _row(self, state: int) -> int:
         if self._row_of is None:
-            self._row_of = {known: row for row, known in enumerate(self.carried.known.tolist())}
+            known = self.carried.known.tolist()
+            self._row_of = dict(zip(known, range(len(known)), strict=True))
         return self._row_of.get(state, len(self.carried.known))
 
-    def _plan_certain(self, rows: Rows, table: PairTable, info: ProblemInfo) -> Solution:
-        """Certainty-equivalent Q of rows and V; untried actions are worth a little less than known states."""
+    def _plan_certain(self, rows: Rows, table: PairTable, info: ProblemInfo) -> Floats:
+        """(rows,) certainty-equivalent L = V − Q; untried actions are worth a little less than known states."""
         carried = self.carried
         mean, spread = carried.scalars[[MEAN, SPREAD]]
         untried = mean - carried.loss - self.config.untried_spreads * spread
         choices = rows.choices(
             gain=rows.reward,
-            weight=info.discount[0] ** rows.duration,
+            weight=table.discounts(info.discount),
             floor=np.where(rows.untried[:-1], untried, -np.inf).max(axis=1),
             outside=None,
         )
         found = self.solve(choices, carried.value[rows.known], VALUE_TOLERANCE * table.reward_scale[0])
         carried.value[rows.known] = found.value
+        loss: Floats = found.value.take(rows.token) - found.q
         tried = np.bincount(rows.action, minlength=rows.n_actions)
-        carried.loss = sums_by(rows.action, found.value[rows.token] - found.q, rows.n_actions) / (tried + 1)
-        carried.scalars[[MEAN, SPREAD]] = found.value.mean(), found.value.std()
-        return found
+        carried.loss = sums_by(rows.action, loss, rows.n_actions) / (tried + 1)
+        carried.scalars[MEAN] = mean = found.value.mean()
+        carried.scalars[SPREAD] = np.sqrt(np.square(found.value - mean).mean())
+        return loss
 
-    def _plan_exploring(self, rows: Rows, certain: Solution, price: float, last_action: int) -> Floats:
+    def _plan_exploring(self, rows: Rows, loss: Floats, price: float, last_action: int) -> Floats:
         """(known + 1, A) X, −∞ for actions that do not exist."""
         config, carried = self.config, self.carried
         doubt = self._doubt(rows)
-        untried = (1 - config.leads_back * rows.leads_back) * price**2 / (price + carried.loss)
-        loss = certain.value[rows.token] - certain.q if self.objective == "return" else 0.0
+        untried = (1 - config.leads_back * rows.leads_back) * (price**2 / (price + carried.loss))
+        values = np.where(rows.untried, untried, -np.inf)
+        sure = 1 - doubt
         choices = rows.choices(
-            gain=doubt * price - (1 - doubt) * loss,
-            weight=(1 - doubt) * config.curiosity,
-            floor=np.where(rows.untried, untried, 0.0)[:-1].max(axis=1),
+            gain=doubt * price - sure * loss if self.objective == "return" else doubt * price,
+            weight=sure * config.curiosity,
+            floor=np.maximum(values[:-1].max(axis=1), 0.0),
             outside=price,
         )
         before = carried.scalars[PRICE]
@@ -193,7 +198,6 @@ class EarningExplorer:
         found = self.solve(choices, start, 2 * TIE * price)
         carried.extra[rows.known] = found.value
         carried.scalars[PRICE] = price
-        values = np.where(rows.untried, untried, -np.inf)
         values[rows.token, rows.action] = found.q
         values[rows.untried[:, last_action], last_action] += config.straight_on * price
         return values
@@ -201,7 +205,7 @@ class EarningExplorer:
     def _doubt(self, rows: Rows) -> Floats:
         """(rows,) φ = 1 / (1 + (n / τ)^p)."""
         config, twice = self.config, rows.n_visits >= 2
-        suspicion = config.suspicion * rows.noisy[twice].mean() if twice.any() else 0.0
+        suspicion = config.suspicion * int((rows.noisy & twice).sum()) / max(int(twice.sum()), 1)
         visits = (config.certain_visits + suspicion) * (1.0 if rows.all_seen else config.undiscovered_doubt)
         tau = np.where(rows.noisy, config.noisy_visits, visits)
         doubt: Floats = 1 / (1 + (rows.n_visits / tau) ** config.doubt_exponent)

@@ -28,17 +28,19 @@ class Outline:
     token: Ints  # (rows,) of the state
     action: Ints  # (rows,)
     row: Ints  # (entries,)
+    start: Ints  # (rows,) the first entry
     following: Ints  # (entries,) token
+    is_known: Bools  # (entries,) whether what follows is
     is_terminal: Bools  # (entries,) whether an episode ended in what follows, and none went on from there
-    untried: Bools  # (known + 1, A) whether an action exists and was not tried
-    tried: Bools  # (known + 1, A)
+    untried: Bools  # (known + 1, A) whether an action exists and was not tried; in memory one action after the other, …
+    tried: Bools  # (known + 1, A) … for whatever goes over the actions of all states
     all_seen: bool  # whether every state was
 
     @classmethod
     def of(cls, z: PairTable) -> Outline:
         """The outline of a table of one MDP."""
         n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
-        first = np.flatnonzero(np.diff(z.state, prepend=-1))
+        first = np.flatnonzero(np.append(True, z.state[1:] != z.state[:-1])) if len(z.pair) else z.pair
         known = z.state[first]
         n = len(known)
         token = np.full(n_states, n)
@@ -48,20 +50,25 @@ class Outline:
         ends = z.n_terminated > 0
         terminal[z.successor[ends]] = True
         terminal[known] = False
-        tried = np.zeros((n + 1, n_actions), dtype=bool)
-        tried[token[z.state], z.action] = True
+        state, following = token[z.state], token[z.successor]
+        tried = np.zeros((n_actions, n + 1), dtype=bool).T
+        tried[state, z.action] = True
         untried = ~tried
-        masked = token[z.forbidden // n_actions]
-        untried[masked[masked < n], z.forbidden[masked < n] % n_actions] = False
+        if len(z.forbidden):
+            masked, action = np.divmod(z.forbidden, n_actions)
+            mine = token[masked] < n
+            untried[token[masked[mine]], action[mine]] = False
         return cls(
             table=z,
             ends=ends,
             known=known,
             first=first,
-            token=token[z.state],
+            token=state,
             action=z.action,
             row=z.transition_row,
-            following=token[z.successor],
+            start=offsets_of(z.n_successors)[:-1],
+            following=following,
+            is_known=following < n,
             is_terminal=terminal[z.successor],
             untried=untried,
             tried=tried,
@@ -88,7 +95,6 @@ class Rows:
     reward: Floats  # (rows,) mean
     duration: Floats  # (rows,)
     noisy: Bools  # (rows,) whether a pair was seen to lead to more than one place, or to pay more than one reward
-    start: Ints  # (rows,) the first entry
     probability: Floats  # (entries,) P̂
     leads_back: Floats  # (known + 1, A) how surely an action leads back to where its state was entered from
 
@@ -96,7 +102,7 @@ class Rows:
     def of(cls, z: PairTable, last: Rows | None = None) -> Rows:
         """Rows of a table; what has not changed is taken from the last ones."""
         outline = last.outline if last is not None and last.outline.is_of(z) else Outline.of(z)
-        is_known = outline.following < len(outline.known)
+        is_known = outline.is_known
         reward, probability = z.mean_reward, z.transition_count / z.n_visits[outline.row]
         variance = z.reward_square_sum / z.n_visits - reward**2
         noisy: Bools = (z.n_successors > 1) | (variance > NOISE * (variance + reward**2))
@@ -108,8 +114,7 @@ class Rows:
             leads_back = last.leads_back
         else:
             leads_back = _undone(outline, is_known & (probability > 0), probability)
-        start = offsets_of(z.n_successors)[:-1]
-        return cls(outline, z.n_visits, reward, z.duration, noisy, start, probability, leads_back)
+        return cls(outline, z.n_visits, reward, z.duration, noisy, probability, leads_back)
 
     @property
     def known(self) -> Ints:
@@ -143,8 +148,9 @@ class Rows:
 
     def choices(self, gain: Floats, weight: Floats, floor: Floats, outside: float | None) -> Choices:
         """What may be chosen in every known state, for gains and weights (rows,) and floors (known,)."""
-        entries = self.start, self.outline.following, self.probability
-        return Choices(self.outline.first, self.token, *entries, gain, weight, floor, outside)
+        outline = self.outline
+        entries = outline.start, outline.following, self.probability
+        return Choices(outline.first, outline.token, *entries, gain, weight, floor, outside)
 
 
 def _undone(outline: Outline, moves: Bools, probability: Floats) -> Floats:

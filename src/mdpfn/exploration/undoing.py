@@ -19,23 +19,23 @@ def undone(start: Ints, action: Ints, following: Ints, probability: Floats, trie
     not take back. Where a state was entered in several ways the surest counts.
     """
     n_states, n_actions = tried.shape
-    surest = np.zeros((n_states, n_actions))
+    surest = np.zeros((n_actions, n_states))
     if not len(start):
-        return surest
+        return surest.T
     key = start * n_states + following  # the moves from one state to another
     order = np.argsort(key, kind="stable")  # nearly in order already
-    distinct = np.flatnonzero(np.diff(key[order], prepend=-1))
-    move = order[distinct]  # one for each
+    is_first = np.append(True, np.diff(key[order]) > 0)
+    move = order[is_first]  # one for each
     keys, back = key[move], following[move] * n_states + start[move]
     there = np.zeros((len(keys), n_actions))
-    there[np.repeat(np.arange(len(keys)), np.diff(distinct, append=len(key))), action[order]] = probability[order]
+    there[np.cumsum(is_first) - 1, action[order]] = probability[order]
     position = np.minimum(np.searchsorted(keys, back), len(keys) - 1)
-    returns = keys[position] == back
-    place = following * n_actions + action
-    entered = sums_by(place, probability, n_states * n_actions).reshape(n_states, n_actions)
-    undoes = there[returns].T @ there[position[returns]] / (entered.T @ tried + 1)
-    most = np.zeros(n_states * n_actions)
-    np.maximum.at(most, place, probability)
-    for most_by, undone_by in zip(most.reshape(n_states, n_actions).T, undoes, strict=True):
-        np.maximum(surest, most_by[:, None] * undone_by, out=surest)
-    return surest
+    returns = np.flatnonzero(keys[position] == back)
+    place = action * n_states + following
+    entered = sums_by(place, probability, n_states * n_actions).reshape(n_actions, n_states)
+    undoes = there.take(returns, axis=0).T @ there.take(position[returns], axis=0) / (entered @ tried + 1)
+    most, rising = np.zeros(n_states * n_actions), probability.argsort(kind="stable")
+    most[place[rising]] = probability[rising]  # the largest is written last
+    for most_by, undone_by in zip(most.reshape(n_actions, n_states), undoes, strict=True):
+        np.maximum(surest, undone_by[:, None] * most_by, out=surest)
+    return surest.T

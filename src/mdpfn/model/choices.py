@@ -11,8 +11,10 @@ the first sweep only those states are visited again for which something has chan
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array
 
 from mdpfn.arrays import Floats, Ints, offsets_of, ranges_of
 
@@ -23,6 +25,7 @@ MAX_IMPROVEMENTS = 100
 ROUNDING = 1e-10  # relative; a choice that is better by less is not better
 FORGOTTEN = 1e-18  # what is weighted by less does not count
 DOUBLINGS = 60  # of what is followed at once
+MANY = 8  # times as many states as are to be visited, and no more: then all are
 MAX_SWEEPS = 60  # of a large model: the next solution goes on where this one ends
 
 
@@ -72,72 +75,62 @@ def solve(choices: Choices, start: Floats, tolerance: float) -> Solution:
 def _exact(choices: Choices, value: Floats) -> Solution:
     """Values of the best choices, to rounding."""
     for _ in range(MAX_IMPROVEMENTS):
-        q = _backup(choices, value)
-        best = _best(choices, q)
+        q, best = _backup(choices, value)
         if (np.abs(best - value) <= ROUNDING * (1 + np.abs(value))).all():
             break
         for _ in range(SWEEPS_BETWEEN):
-            q = _backup(choices, best)
-            best = _best(choices, q)
+            q, best = _backup(choices, best)
         value = _value_of(choices, _chosen(choices, q, best))
     return Solution(q, best)
 
 
-def _backup(choices: Choices, value: Floats) -> Floats:
-    """(choices,) gain + weight Σ P V."""
-    future = choices.probability * np.append(value, _outside(choices, value)).take(choices.following)
+def _backup(choices: Choices, value: Floats) -> tuple[Floats, Floats]:
+    """(choices,) Q = gain + weight Σ P V and (n,) what the best choice of each state is worth, or its floor."""
+    q = np.concatenate((value, (_outside(choices, value),))).take(choices.following)
+    q *= choices.probability
     if not choices.are_certain:
-        future = np.add.reduceat(future, choices.start)
-    q: Floats = choices.gain + choices.weight * future
-    return q
+        q = np.add.reduceat(q, choices.start)
+    q *= choices.weight
+    q += choices.gain
+    best = np.maximum.reduceat(q, choices.first)
+    return q, np.maximum(best, choices.floor, out=best)
 
 
 def _outside(choices: Choices, value: Floats) -> float:
     return float(value.sum()) / len(value) if choices.outside is None else choices.outside
 
 
-def _best(choices: Choices, q: Floats) -> Floats:
-    """(n,) what the best choice of each state is worth, or its floor."""
-    best: Floats = np.maximum(np.maximum.reduceat(q, choices.first), choices.floor)
-    return best
-
-
 def _chosen(choices: Choices, q: Floats, best: Floats) -> Ints:
     """(n,) the first of the best choices of each state; −1 where its floor is better."""
     chosen = np.full(len(best), -1)
     found = np.flatnonzero(q == best.take(choices.state))[::-1]  # the first is written last
-    chosen[choices.state[found]] = found
+    chosen[choices.state.take(found)] = found
     return chosen
 
 
 def _value_of(choices: Choices, chosen: Ints) -> Floats:
     """(n,) V = gain + weight P V of one choice in each state, or its floor: exact.
 
-    Where what lies outside is worth mean V, V = earned + leaves · mean V is solved for the mean first.
+    Everything outside is one state more. Where it is worth mean V, V = earned + leaves · mean V is solved for the mean.
     """
     n, free = len(chosen), np.flatnonzero(chosen >= 0)
-    rows = chosen[free]
-    pays = np.stack([choices.floor, np.zeros(n)])
-    pays[0, free] = choices.gain[rows]
+    rows = chosen.take(free)
+    pays = np.zeros((1 if choices.outside is not None else 2, n + 1))
+    pays[0, :n] = choices.floor
+    pays[0, free] = choices.gain.take(rows)
+    pays[-1, n] = 1.0 if choices.outside is None else choices.outside
     if choices.are_certain:
-        source, entry = free, rows
-        share = choices.weight[rows] * choices.probability[rows]
+        source, entry, weight = free, rows, choices.weight.take(rows)
     else:
         lengths = choices.n_entries[rows]
         entry = ranges_of(choices.start[rows], lengths)
-        source = np.repeat(free, lengths)
-        share = np.repeat(choices.weight[rows], lengths) * choices.probability[entry]
-    target = choices.following[entry]
-    if (gone := target == n).any():
-        pays[1] = np.bincount(source[gone], share[gone], minlength=n)
-        source, target, share = source[~gone], target[~gone], share[~gone]
+        source, weight = np.repeat(free, lengths), np.repeat(choices.weight[rows], lengths)
+    moves = source, choices.following.take(entry), weight * choices.probability.take(entry)
     solved = _followed if choices.are_certain else _dense if n <= DENSE_STATES else _sparse
-    if choices.outside is not None:
-        found: Floats = solved((source, target, share), pays[:1] + choices.outside * pays[1:])[0]
-        return found
-    earned, leaves = solved((source, target, share), pays)
-    value: Floats = earned + leaves * (earned.mean() / (1 - leaves.mean()))
-    return value
+    value, *leaves = solved(moves, pays)[:, :n]
+    if leaves:
+        value = value + leaves[0] * (value.mean() / (1 - leaves[0].mean()))
+    return np.asarray(value, dtype=np.float64)
 
 
 def _followed(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
@@ -146,28 +139,26 @@ def _followed(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     n = pays.shape[1]
     following, weight = np.arange(n), np.zeros(n)
     following[source], weight[source] = target, share
-    found: Floats = pays.copy()
     for _ in range(DOUBLINGS):
-        if weight.max(initial=0.0) < FORGOTTEN:
+        if weight.max() < FORGOTTEN:
             break
-        found += weight * found.take(following, axis=1)
+        pays = pays + weight * pays.take(following, axis=1)
         weight *= weight.take(following)
         following = following.take(following)
-    return found
+    return pays
 
 
 def _dense(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     """(k, n) X = pays + M X."""
-    left = np.eye(pays.shape[1])
+    n = pays.shape[1]
     source, target, share = moves
-    np.subtract.at(left, (source, target), share)
-    return np.asarray(np.linalg.solve(left, pays.T).T, dtype=np.float64)
+    left = np.bincount(source * n + target, share, minlength=n * n).reshape(n, n)
+    return np.asarray(np.linalg.solve(np.eye(n) - left, pays.T).T, dtype=np.float64)
 
 
 def _sparse(moves: tuple[Ints, Ints, Floats], pays: Floats) -> Floats:
     """(k, n) X = pays + M X."""
-    from scipy.sparse import csc_array  # late: the import of the second takes longer than a plan
-    from scipy.sparse.linalg import splu
+    from scipy.sparse.linalg import splu  # late: its import takes longer than a plan
 
     source, target, share = moves
     each = np.arange(pays.shape[1])
@@ -182,49 +173,69 @@ def swept(choices: Choices, value: Floats, tolerance: float, max_sweeps: int = M
 
     A value that has changed by that much since it was last told makes the states before it be visited again.
     """
-    n, q, before = len(value), np.zeros(len(choices.state)), _Before(choices)
+    n, q, sweep = len(value), np.zeros(len(choices.state)), _Sweep(choices)
     value = np.append(value, _outside(choices, value))
     told, due = value.copy(), np.arange(n)
     for _ in range(max_sweeps):
-        _visit(choices, due, value, q)
+        if MANY * len(due) > n:  # to visit all is faster than to find those of some
+            sweep.visit_all(value, q)
+        else:
+            sweep.visit(due, value, q)
         value[n] = _outside(choices, value[:n])
         news = np.flatnonzero(np.abs(value - told) > tolerance)
         told[news] = value[news]
-        due = before.states(news)
+        due = sweep.states_before(news)
         if not len(due):
             break
     return Solution(q, value[:n])
 
 
-class _Before:
-    """From which states one may come to each state."""
+class _Sweep:
+    """What visits of the states of a large model need, prepared once."""
 
     def __init__(self, choices: Choices) -> None:
-        order = np.argsort(choices.following, kind="stable")
-        self.state = np.repeat(choices.state, choices.n_entries)[order]
-        self.n_states = len(choices.first)
-        self.n_entries = np.bincount(choices.following, minlength=self.n_states + 1)
-        self.start = offsets_of(self.n_entries)
+        self.choices, self.n = choices, len(choices.first)
+        self.n_entries, self.n_choices = choices.n_entries, np.diff(choices.first, append=len(choices.state))
+        start = np.append(choices.start, len(choices.following))
+        shape = len(choices.start), self.n + 1
+        self.transition = csr_array((choices.probability, choices.following, start), shape=shape)
+        # The first choice of each state, the second one, …; where there are no more, the last one once more.
+        self.ranks = [choices.first + np.minimum(rank, self.n_choices - 1) for rank in range(self.n_choices.max())]
 
-    def states(self, following: Ints) -> Ints:
-        """From which states one may come to one of these, ascending."""
-        mark = np.zeros(self.n_states, dtype=bool)
-        mark[self.state[ranges_of(self.start[following], self.n_entries[following])]] = True
-        return np.flatnonzero(mark)
+    def visit_all(self, value: Floats, q: Floats) -> None:
+        """Renew the values of all states and choices."""
+        q[:] = self.transition @ value
+        q *= self.choices.weight
+        q += self.choices.gain
+        best = self.choices.floor
+        for choice in self.ranks:
+            best = np.maximum(best, q.take(choice))
+        value[: self.n] = best
 
-
-def _visit(choices: Choices, states: Ints, value: Floats, q: Floats) -> None:
-    """Renew the values and choices of these states, ascending."""
-    rows: slice | Ints
-    if 2 * len(states) > len(choices.first):  # to visit all is faster than to find those of some
-        states, rows, first = np.arange(len(choices.first)), slice(None), choices.first
-        future = np.add.reduceat(choices.probability * value.take(choices.following), choices.start)
-    else:
-        n_choices = np.diff(choices.first, append=len(choices.state))[states]
+    def visit(self, states: Ints, value: Floats, q: Floats) -> None:
+        """Renew the values and choices of these states, ascending."""
+        choices, n_choices = self.choices, self.n_choices[states]
         rows = ranges_of(choices.first[states], n_choices)
-        n_entries = choices.n_entries[rows]
+        n_entries = self.n_entries[rows]
         entries = ranges_of(choices.start[rows], n_entries)
         future = choices.probability[entries] * value[choices.following[entries]]
-        future, first = np.add.reduceat(future, offsets_of(n_entries)[:-1]), offsets_of(n_choices)[:-1]
-    q[rows] = choices.gain[rows] + choices.weight[rows] * future
-    value[states] = np.maximum(np.maximum.reduceat(q[rows], first), choices.floor[states])
+        q[rows] = choices.gain[rows] + choices.weight[rows] * np.add.reduceat(future, offsets_of(n_entries)[:-1])
+        best = np.maximum.reduceat(q[rows], offsets_of(n_choices)[:-1])
+        value[states] = np.maximum(best, choices.floor[states])
+
+    def states_before(self, following: Ints) -> Ints:
+        """(m,) from which states one may come to one of these, ascending; all of them where these are many."""
+        if MANY * len(following) > self.n:
+            return np.arange(self.n)
+        state, start, n_entries = self._before
+        mark = np.zeros(self.n, dtype=bool)
+        mark[state[ranges_of(start[following], n_entries[following])]] = True
+        return np.flatnonzero(mark)
+
+    @cached_property
+    def _before(self) -> tuple[Ints, Ints, Ints]:
+        """States by what may follow them, one following state after the other: where each begins, and how many."""
+        following = self.choices.following
+        state = np.repeat(self.choices.state, self.n_entries)[np.argsort(following, kind="stable")]
+        n_entries = np.bincount(following, minlength=self.n + 1)
+        return state, offsets_of(n_entries), n_entries

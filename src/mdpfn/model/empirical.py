@@ -84,9 +84,7 @@ class EmpiricalModel:
 
     def discount(self, discount: Floats) -> Floats:
         """(visited,) γ^duration of every pair, for γ (B,); 0 in terminal states."""
-        gamma = discount[self.table.pair_mdp]
-        power: Floats = np.where(self.table.duration == 1, gamma, gamma**self.table.duration)
-        return power * self.goes_on
+        return self.table.discounts(discount) * self.goes_on
 
     @cached_property
     def n_known(self) -> Ints:

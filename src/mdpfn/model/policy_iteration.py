@@ -11,7 +11,7 @@ from mdpfn.model.empirical import Assumptions, EmpiricalModel, Values
 
 DENSE_ENTRIES = 500_000  # of dense models solved at once, states · actions · states: beyond, sweeps are faster
 CHUNK = 16  # MDPs solved together at most, of similar sizes
-FIRST_SWEEPS = 8
+FIRST_SWEEPS = 12  # each costs a fifth of an improvement
 PATIENCE = 8  # improvements of a policy after which what matters is far away: a handful is the rule
 MAX_IMPROVEMENTS = 100
 IMPROVEMENT = 1e-9  # relative; less is rounding

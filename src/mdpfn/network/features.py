@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Floats, sums_by
+from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.evidence.table import PairTable
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, N_PLANNERS, OPTIMISTIC, PESSIMISTIC, Estimates
@@ -177,17 +177,19 @@ def _seen(model: EmpiricalModel, outcomes: Floats) -> Floats:
     np.minimum.at(lowest, mdp, reward)
     np.maximum.at(highest, mdp, reward)
 
-    def mean(of_pairs: Floats | Bools, among: Bools | None = None) -> Floats:
-        weight = np.ones(len(mdp)) if among is None else among.astype(np.float64)
-        return sums_by(mdp, weight * of_pairs, n) / np.maximum(sums_by(mdp, weight, n), 1)
+    n_seen, twice = np.bincount(mdp, minlength=n), visits > 1
+    n_twice = sums_by(mdp, twice, n)
+
+    def mean(of_pairs: Floats | Bools, among: Ints | Floats = n_seen) -> Floats:
+        return sums_by(mdp, of_pairs, n) / np.maximum(among, 1)
 
     return np.stack(
         [
-            np.bincount(mdp, minlength=n) / n_pairs,
+            n_seen / n_pairs,
             np.log1p(sums_by(mdp, visits, n) / n_pairs),
-            mean(visits > 1),
-            mean(single, among=visits > 1),
-            mean(variety, among=visits > 1),
+            mean(twice),
+            mean(single & twice, among=n_twice),
+            mean(variety * twice, among=n_twice),
             mean(stays),
             mean(ends),
             mean(reward != 0),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -44,9 +43,13 @@ class LayerNorm(NamedTuple):
 
     def __call__(self, x: Array) -> Array:
         """(n, d) of (n, d)."""
-        centred = x - x.mean(axis=1, keepdims=True)
-        variance = np.einsum("nd,nd->n", centred, centred)[:, None] / x.shape[1]
-        normed: Array = centred / np.sqrt(variance + NORM_EPSILON) * self.weight + self.bias
+        share = np.full(x.shape[1], 1 / x.shape[1], x.dtype)
+        normed: Array = x - (x @ share)[:, None]
+        variance = np.square(normed) @ share
+        variance += NORM_EPSILON
+        normed /= np.sqrt(variance)[:, None]
+        normed *= self.weight
+        normed += self.bias
         return normed
 
 
@@ -247,38 +250,36 @@ def linear(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """x Φ(x), to 1e-11: by its third-order expansion around the nearest point of a grid.
+    """x Φ(x), to 1e-11 in float64: by the expansion of Φ around the nearest point of a grid.
 
     The distribution function of SciPy takes twice as long, and its import longer than a plan.
     """
-    value, slope, curvature, third = _gelu_grid(x.dtype)
-    nearest = np.minimum(np.maximum(x, -GELU_RANGE), GELU_RANGE)
-    nearest *= GELU_STEPS
-    np.rint(nearest, out=nearest)
-    with np.errstate(invalid="ignore"):  # what is not a number stays so: `distance` is none
+    *higher, lowest = _normal_grid(x.dtype)
+    distance = x * x.dtype.type(GELU_STEPS)
+    nearest = np.rint(distance)
+    distance -= nearest
+    np.minimum(nearest, GELU_RANGE * GELU_STEPS, out=nearest)
+    with np.errstate(invalid="ignore"):  # what is far below becomes the lowest, and what is not a number stays so
         place = nearest.astype(np.intp)
     place += GELU_RANGE * GELU_STEPS
-    nearest /= GELU_STEPS
-    distance = np.subtract(x, nearest, out=nearest)
-    activation = third.take(place, mode="clip")
-    activation *= distance
-    activation += curvature.take(place, mode="clip")
-    activation *= distance
-    activation += slope.take(place, mode="clip")
-    activation *= distance
-    activation += value.take(place, mode="clip")
-    return activation
+    phi: Array = lowest.take(place, mode="clip")
+    for term in reversed(higher):
+        phi *= distance
+        phi += term.take(place, mode="clip")
+    phi *= x
+    return phi
 
 
 @cache
-def _gelu_grid(dtype: np.dtype[Any]) -> list[Array]:
-    """The terms of the expansion at the points of the grid; beyond it, 0 below and x above."""
+def _normal_grid(dtype: np.dtype[Any]) -> list[Array]:
+    """The terms of the expansion of Φ at the points of the grid, for distances in its steps; beyond it, 0 and 1."""
     x = np.arange(-GELU_RANGE * GELU_STEPS, GELU_RANGE * GELU_STEPS + 1) / GELU_STEPS
-    below = np.array([math.erfc(-point) / 2 for point in x / math.sqrt(2)])  # Φ
+    phi = np.array([math.erfc(-point) / 2 for point in x / math.sqrt(2)])
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    terms = np.array([x * below, below + x * density, density * (1 - x**2 / 2), density * (x**3 - 4 * x) / 6])
-    terms[:, 0], terms[:, -1] = 0.0, (x[-1], 1.0, 0.0, 0.0)
-    return list(terms.astype(dtype))
+    terms = np.array([phi, density, -x * density / 2, (x**2 - 1) * density / 6])
+    terms /= float(GELU_STEPS) ** np.arange(len(terms))[:, None]
+    terms[:, 0], terms[:, -1] = 0.0, (1.0, 0.0, 0.0, 0.0)
+    return list(terms.astype(dtype))[: 3 if dtype == np.float32 else 4]  # the last is below what that can tell
 
 
 def _lerp(start: Array, end: Array, share: Any) -> Array:
@@ -288,5 +289,5 @@ def _lerp(start: Array, end: Array, share: Any) -> Array:
 
 def _cast(tokens: Tokens[Array], dtype: np.dtype[Any]) -> Tokens[Array]:
     """The same with features of another float type."""
-    arrays = {field.name: getattr(tokens, field.name) for field in fields(tokens)}
-    return replace(tokens, **{n: a.astype(dtype) for n, a in arrays.items() if a.dtype.kind == "f"})
+    arrays = vars(tokens).items()
+    return Tokens(**{name: array.astype(dtype) if array.dtype.kind == "f" else array for name, array in arrays})

@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints, offsets_of
+from mdpfn.arrays import Floats, Ints, offsets_of, ranges_of
 from mdpfn.evidence.layout import Layout
 from mdpfn.evidence.table import PairTable
 from mdpfn.model.empirical import EmpiricalModel
@@ -135,9 +135,7 @@ def _logit_rows(z: PairTable, order: Ints, layout: Layout) -> Ints:
     rows = np.repeat(n_visited + layout.n_active + np.arange(len(z)), z.n_states * z.n_actions)
     n_actions = z.n_actions[layout.active_mdp]
     first = pair_start[layout.active_mdp] + layout.active * n_actions
-    for action in range(int(n_actions.max(initial=0))):
-        has = action < n_actions
-        rows[first[has] + action] = n_visited + np.flatnonzero(has)
+    rows[ranges_of(first, n_actions)] = n_visited + np.repeat(np.arange(layout.n_active), n_actions)
     rows[(pair_start[z.pair_mdp] + z.pair)[order]] = np.arange(n_visited)
     return rows
 

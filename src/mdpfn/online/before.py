@@ -6,6 +6,7 @@ puts it back when anything is raised; so explorer, history and evidence are alwa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -47,12 +48,16 @@ class Before:
             self._held[id(one)] = one, one.bit_generator.state
         elif isinstance(one, list | dict):
             self._held[id(one)] = one, one.copy()
-            for part in one.values() if isinstance(one, dict) else one:
-                if type(part) not in IMMUTABLE:  # most are, and there may be one for every state
-                    self._note(part)
+            parts = one.values() if isinstance(one, dict) else one
+            if not IMMUTABLE.issuperset(map(type, parts)):  # most are, and there may be one for every state
+                self._note_all(parts)
         elif type(one).__module__.startswith(PACKAGE) and hasattr(one, "__dict__") and not _is_frozen(one):
             self._held[id(one)] = one, dict(vars(one))
-            for part in vars(one).values():
+            self._note_all(vars(one).values())
+
+    def _note_all(self, parts: Iterable[Any]) -> None:
+        for part in parts:
+            if type(part) not in IMMUTABLE:
                 self._note(part)
 
 

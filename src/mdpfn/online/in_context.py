@@ -61,7 +61,8 @@ class InContextLearner(Learner):
         self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
         self._sampler: ActionSampler | None = None  # of the acting policy
         self._before_plan: tuple[dict[str, Any], Before] | None = None  # if the last action needed a new one
-        self._output: tuple[PairTable, PlannerOutput] | None = None  # what the planner made of a table
+        self._pooled: tuple[PairTable, PairTable] | None = None  # what was made of a table for lack of a completion, …
+        self._output: tuple[PairTable, PlannerOutput] | None = None  # … and what the planner made of it
 
     def act(self, state: int) -> int:
         """An action of what it explores by, or, where there is nothing to explore for, exploits by."""
@@ -168,16 +169,19 @@ class InContextLearner(Learner):
         The paper's way takes every pair at its word; the other pools what noisy pairs have in common, and adds untried
         pairs that factors foretell, each with at least so many visits.
         """
-        observed = self.evidence.table()
-        if self.explorer is None:
-            seen = observed
-        else:
-            seen = pooled(observed if self.completion is None else self.completion(observed, least_visits))
-        return replace(seen, reward_scale=np.array([self.reward_scale]))
+        observed = self.evidence.table()  # the same object until anything changes
+        if self.completion is not None and self.explorer is not None:
+            return self._scaled(pooled(self.completion(observed, least_visits)))
+        if self._pooled is None or self._pooled[0] is not observed:
+            self._pooled = observed, self._scaled(observed if self.explorer is None else pooled(observed))
+        return self._pooled[1]
+
+    def _scaled(self, table: PairTable) -> PairTable:
+        return replace(table, reward_scale=np.array([self.reward_scale]))
 
     def planner_output(self) -> PlannerOutput:
         """What the planner makes of everything observed so far."""
-        observed = self.evidence.table()  # the same object until anything changes
+        observed = self.evidence.table()
         if self._output is None or self._output[0] is not observed:
             self._output = observed, self.ask(self.planner)
         return self._output[1]
