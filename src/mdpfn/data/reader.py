@@ -18,7 +18,8 @@ from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import LogOptions
 from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import LARGEST_REWARD, Statistics
+from mdpfn.evidence.counts import LARGEST_REWARD
+from mdpfn.evidence.statistics import Statistics
 from mdpfn.evidence.sums import GOES_ON, TERMINATED, TRUNCATED, Rewards, TransitionSums, net_starts
 from mdpfn.spaces.codec import is_missing
 from mdpfn.spaces.encoding import SpaceEncoding
