@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -18,8 +17,8 @@ from mdpfn.arrays import Floats, Ints
 from mdpfn.baselines import OFFLINE_BASELINES
 from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
-from mdpfn.bench.protocols.parallel import generator, measure_cells
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.parallel import generator
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import PairTable
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.paper import PriorConfig, sample_mdp
@@ -44,10 +43,10 @@ class PosteriorProtocol:
         return PriorConfig(n_states=(3, 3), n_actions=(2, 2)) if name == TINY else PriorConfig()
 
 
-def run(protocol: PosteriorProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-    """Measure one model and its references at every amount of data into the CSV file at `path`."""
+def cells(protocol: PosteriorProtocol, weights: StoredWeights) -> list[Cell]:
+    """One model and its references at every amount of data."""
     methods = [(TINY, BAYES), (TINY, IN_CONTEXT), (FULL, IN_CONTEXT), (TINY, CERTAINTY), (FULL, CERTAINTY)]
-    cells = [
+    return [
         Cell(
             identity=(prior, method, weights.name if method == IN_CONTEXT else "", visits),
             settings=protocol,
@@ -57,7 +56,6 @@ def run(protocol: PosteriorProtocol, weights: StoredWeights, path: Path, *, comm
         for prior, method in methods
         for visits in protocol.visits
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="posterior")
 
 
 def measure(protocol: PosteriorProtocol, prior: str, method: str, weights: StoredWeights, visits: float) -> list[Row]:

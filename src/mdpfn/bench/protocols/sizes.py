@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from mdpfn.baselines import OFFLINE_BASELINES
 from mdpfn.bench.protocols.held_out import statistics_of
 from mdpfn.bench.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
-from mdpfn.bench.protocols.parallel import generator, measure_cells
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.parallel import generator
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import PairTable
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.world import MIXTURE, WorldConfig
@@ -43,9 +42,9 @@ class SizesProtocol:
         return WorldConfig((n_states, n_states), discount=(self.discount, self.discount), families=families)
 
 
-def run(protocol: SizesProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-    """Measure one model and its references at every size into the CSV file at `path`."""
-    cells = [
+def cells(protocol: SizesProtocol, weights: StoredWeights) -> list[Cell]:
+    """One model and its references at every size."""
+    return [
         Cell(
             identity=(n_states, method, weights.name if method == IN_CONTEXT else ""),
             settings=(protocol, protocol.prior(n_states)),
@@ -55,7 +54,6 @@ def run(protocol: SizesProtocol, weights: StoredWeights, path: Path, *, command:
         for n_states in reversed(protocol.n_states)
         for method in (IN_CONTEXT, CERTAINTY, PESSIMISTIC)
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="sizes")
 
 
 def measure(protocol: SizesProtocol, n_states: int, method: str, weights: StoredWeights) -> list[Row]:
