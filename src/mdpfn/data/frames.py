@@ -28,7 +28,6 @@ from mdpfn.spaces.binned import Edges
 
 Frame = Any  # a frame of narwhals, eager or lazy
 ROW = "row"  # where rows stand, in logs that have an order
-TOTALS = ("count", "total", "squares", "t0", "t1", "t2", "s0", "s1", "s2", "low", "high", "starts", "ties")
 UNORDERED = ("DUCKDB", "IBIS", "DASK", "PYSPARK", "SPARK", "SQLFRAME")
 
 
