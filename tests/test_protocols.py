@@ -22,7 +22,7 @@ import pytest
 from mdpfn.baselines import BASELINES
 from mdpfn.bench.environments import ENVIRONMENTS, TabularEnv
 from mdpfn.bench.figures.tables import tables_in
-from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline, offline_leaderboard
+from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline, offline_leaderboard, parallel
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol, window_start
 from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
 from mdpfn.bench.protocols.learning_curves import LearningCurveProtocol
@@ -456,13 +456,12 @@ class TestReproduce:
     ) -> None:
         ran: list[str] = []
 
-        def record(protocol: object, stored: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-            assert (stored, workers) == (weights, 3)
-            assert command == f"mdpfn reproduce {what} --weights {weights.path}"
-            ran.append(path.name)
+        def record(cells: list[Cell], results: ResultsFile, *, workers: int) -> None:
+            assert weights.weights_hash in {cell.weights_hash for cell in cells}
+            assert (results.command, workers) == (f"mdpfn reproduce {what} --weights {weights.path}", 3)
+            ran.append(results.path.name)
 
-        for module in (convergence, offline, learning_curves):
-            monkeypatch.setattr(module, "run", record)
+        monkeypatch.setattr(parallel, "measure_cells", record)
         commands.reproduce(what, weights=weights.path, out=tmp_path, workers=3)
         assert ran == files
 

@@ -15,7 +15,7 @@ from mdpfn.bench.figures.calibration import coverage, deviation
 from mdpfn.bench.figures.data import read
 from mdpfn.bench.protocols import calibration, compute, depth, posterior, sizes
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol
-from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
+from mdpfn.bench.protocols.held_out import baseline_policy, sample_held_out, statistics_of
 from mdpfn.bench.protocols.held_out_worlds import sample_held_out_worlds
 from mdpfn.bench.protocols.methods import StoredWeights, stored_weights
 from mdpfn.bench.protocols.parallel import generator, measure_cells
@@ -141,7 +141,7 @@ def test_without_data_the_posterior_is_the_prior() -> None:
 def test_certainty_equivalence_sees_the_same_data() -> None:
     problems = sample_held_out(8, 3)
     z = problems.statistics(generator("much"), np.full(8, 300.0))
-    policies = [posterior.certainty_equivalent(z, i, m.discount) for i, m in enumerate(problems.mdps)]
+    policies = [baseline_policy("certainty-equivalence", z, i, mdp) for i, mdp in enumerate(problems.mdps)]
     assert problems.score(policies) > 0.97
 
 

@@ -32,7 +32,7 @@ class CertaintyEquivalence(ModelBasedLearner):
         """(S,) what it would exploit by."""
         return best_actions(self.empirical_q())
 
-    def empirical_q(self, max_sweeps: int | None = None) -> Floats:
+    def empirical_q(self) -> Floats:
         """(S, A) Q of the planner; −∞ for untried actions of known states."""
         estimates = estimate(EmpiricalModel.of(self.evidence.table()), self.info, (CERTAINTY_EQUIVALENT,))
         return estimates.certainty_equivalent_table().reshape(self.evidence.n_states, -1)

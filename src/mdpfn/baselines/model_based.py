@@ -46,9 +46,9 @@ class ModelBasedLearner(Learner):
         """(S, A) the greedy policy of the empirical model."""
         return one_hot(best_actions(self.empirical_q()), self.evidence.n_actions)
 
-    def empirical_q(self, max_sweeps: int | None = None) -> Floats:
+    def empirical_q(self) -> Floats:
         """(S, A) Q = r̂ + γ P̂ V of the empirical model."""
-        return self.solve(EmpiricalModel.of(self.evidence.table()), "empirical", max_sweeps=max_sweeps)
+        return self.solve(EmpiricalModel.of(self.evidence.table()), "empirical")
 
     def solve(
         self,

@@ -31,7 +31,7 @@ class VILCB(ModelBasedLearner):
         """(S,) what it would exploit by: it does not explore."""
         return best_actions(self.empirical_q())
 
-    def empirical_q(self, max_sweeps: int | None = None) -> Floats:
+    def empirical_q(self) -> Floats:
         """(S, A) a lower confidence bound of Q*."""
         model = EmpiricalModel.of(self.evidence.table())
         confidence = np.log(self.evidence.n_states * self.evidence.n_actions / CONFIDENCE)

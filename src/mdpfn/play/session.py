@@ -22,7 +22,6 @@ from mdpfn.play.board import Board
 from mdpfn.play.runner import Runner, knowledge
 from mdpfn.play.world import World
 
-RIVALS = ("r-max", "ucbvi", "psrl", "q-learning")
 LARGEST_BUDGET = 500  # episodes
 MOST_STEPS = 20_000  # in one request …
 LONGEST_SLICE = 0.25  # … and seconds of work, so that the page stays alive

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from mdpfn.arrays import Floats, Ints
 
-COLUMN_WIDTH, PAGE_WIDTH = 3.4, 6.8  # inches
+PAGE_WIDTH = 6.8  # inches
 SCORE_LABEL = "normalized score"
 MOST_TICKS = 8
 

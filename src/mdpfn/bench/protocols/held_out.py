@@ -10,6 +10,7 @@ import numpy as np
 
 from mdpfn.agent import Agent
 from mdpfn.arrays import Floats, Ints
+from mdpfn.baselines import OFFLINE_BASELINES
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.evidence import PairTable, Statistics
 from mdpfn.model.exact import optimal_q, policy_value
@@ -80,3 +81,9 @@ def greedy_actions(model: Model, table: PairTable, mdps: Sequence[TabularMDP], d
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of discounts outside the trained ones
         return [agent.plan(statistics_of(table, i), discount=mdp.discount).greedy for i, mdp in enumerate(mdps)]
+
+
+def baseline_policy(name: str, z: PairTable, number: int, mdp: TabularMDP, **settings: float) -> Floats:
+    """(S, A) what a baseline that plans on data alone makes of what a batch holds of one of its MDPs."""
+    info = ProblemInfo.of(mdp.discount)
+    return OFFLINE_BASELINES[name](statistics_of(z, number), info, generator(name), **settings).plan()

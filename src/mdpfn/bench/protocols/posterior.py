@@ -14,13 +14,11 @@ from itertools import product
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.baselines import OFFLINE_BASELINES
-from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
+from mdpfn.bench.protocols.held_out import baseline_policy, sample_held_out, statistics_of
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import PairTable
-from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.paper import PriorConfig, sample_mdp
 
 IDENTITY = ("prior", "method", "weights", "visits")
@@ -70,16 +68,9 @@ def measure(protocol: PosteriorProtocol, prior: str, method: str, weights: Store
             model = TinyPosterior.sample(protocol.posterior_samples)
             policies = [model.best_policy(z, i) for i in range(len(z))]
         else:
-            policies = [certainty_equivalent(z, i, problems.mdps[i].discount) for i in range(len(z))]
+            policies = [baseline_policy(CERTAINTY, z, i, mdp).argmax(axis=1) for i, mdp in enumerate(problems.mdps)]
         rows.append({"seed": seed, "score": problems.score(policies)})
     return rows
-
-
-def certainty_equivalent(z: PairTable, mdp: int, discount: float) -> Ints:
-    """(S,) the optimal policy of the empirical model."""
-    info, rng = ProblemInfo.of(discount), np.random.default_rng(0)
-    policy: Ints = OFFLINE_BASELINES[CERTAINTY](statistics_of(z, mdp), info, rng).plan().argmax(axis=1)
-    return policy
 
 
 @dataclass(frozen=True, eq=False)

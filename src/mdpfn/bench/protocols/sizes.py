@@ -8,14 +8,12 @@ from functools import lru_cache, partial
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.baselines import OFFLINE_BASELINES
-from mdpfn.bench.protocols.held_out import statistics_of
+from mdpfn.bench.protocols.held_out import baseline_policy
 from mdpfn.bench.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import PairTable
-from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.world import MIXTURE, WorldConfig
 
 IDENTITY = ("states", "method", "weights")
@@ -83,6 +81,5 @@ def reference_policies(protocol: SizesProtocol, method: str, worlds: HeldOutWorl
     for i, mdp in enumerate(worlds.mdps):
         largest = float(np.abs(mdp.outcome_reward).max())
         settings = {"penalty": protocol.penalty * largest} if method == PESSIMISTIC else {}
-        info, rng = ProblemInfo.of(mdp.discount), np.random.default_rng(0)
-        policies.append(OFFLINE_BASELINES[method](statistics_of(z, i), info, rng, **settings).plan())
+        policies.append(baseline_policy(method, z, i, mdp, **settings))
     return policies
