@@ -3,8 +3,6 @@
 Names are loaded when they are first used, so that `import mdpfn` stays fast.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

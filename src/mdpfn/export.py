@@ -3,8 +3,6 @@
 `examples/policy_reader.py` and `examples/policy_reader.js` read it in some thirty lines each.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

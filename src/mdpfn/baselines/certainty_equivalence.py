@@ -1,7 +1,5 @@
 """Certainty equivalence: plan as if the data were all there is to know, online or from logged data."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints

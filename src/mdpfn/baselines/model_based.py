@@ -1,7 +1,5 @@
 """Learners that plan on the empirical model: they explore in different ways and exploit in the same one."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 import numpy as np

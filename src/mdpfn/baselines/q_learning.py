@@ -1,7 +1,5 @@
 """Tabular Q-learning: ε-greedy with an optimistic start (Watkins 1989), and UCB-H (Jin et al. 2018)."""
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """R-MAX (Brafman and Tennenholtz 2002): what is not known well enough is as good as anything can be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Ints

@@ -1,7 +1,5 @@
 """SPIBB (Laroche et al. 2019): improve on who collected the data only where the data says enough."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats

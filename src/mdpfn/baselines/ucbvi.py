@@ -1,7 +1,5 @@
 """UCB-VI (Azar et al. 2017) in its discounted, stationary form: plan as if the world were as good as it may be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints

@@ -1,7 +1,5 @@
 """VI-LCB (Rashidinejad et al. 2021): plan on logged data as if the world were as bad as it may be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints

@@ -1,7 +1,5 @@
 """The `mdpfn` command. Everything heavy is imported inside the commands, so that `--help` answers at once."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Logs in files: one, several, all that a pattern matches, or all in a folder; read by polars where it is installed."""
 
-from __future__ import annotations
-
 import glob
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ pandas, polars (eager and lazy), PyArrow, DuckDB, Ibis, Dask and PySpark frames.
 many rows as there are kinds of transitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce

@@ -1,7 +1,5 @@
 """Columns by role; several as one: vectors where all hold numbers and some of them a point, otherwise tuples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From logged transitions to statistics, piece by piece, with the names of states and actions and the starts."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Logged transitions from wherever they are: arrays, tables, frames of any engine, files, Minari."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

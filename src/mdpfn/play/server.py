@@ -1,7 +1,5 @@
 """The server behind the page: on this machine only, and only for who knows the token in the address."""
 
-from __future__ import annotations
-
 import secrets
 import tempfile
 import warnings

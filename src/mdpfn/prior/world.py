@@ -1,7 +1,5 @@
 """The prior of the flagship model: families of problems the world contains, in random sizes, units and names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The report of what was learned from a log: one HTML page that needs nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files

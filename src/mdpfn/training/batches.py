@@ -1,7 +1,5 @@
 """Training examples: sampled MDPs, their target policies and the statistics the network sees of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The training run: sample, step, measure, checkpoint, in one process or many."""
 
-from __future__ import annotations
-
 import copy
 import os
 import signal

@@ -1,7 +1,5 @@
 """Optimizers, the learning-rate schedule, the moving average of the weights, and their state as flat tensors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """A pool of tasks: every training step takes some of them, then lets each run one episode more."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

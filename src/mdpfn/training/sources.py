@@ -1,7 +1,5 @@
 """Where training gets its examples from: fresh MDPs in every step, as in the paper, or tasks that go on."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Selling an asset: take the offer on the table, or pay to wait for a better one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.bench.environments.base import Environment

@@ -1,7 +1,5 @@
 """Bandits: noisy rewards, and nothing else to learn, or a context besides."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Jack's car rental: two places, cars moved over night, in a size that fits small tables."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats

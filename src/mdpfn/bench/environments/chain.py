@@ -1,7 +1,5 @@
 """Chain and Loop: the two small problems of Bayesian Q-learning."""
 
-from __future__ import annotations
-
 from mdpfn.bench.environments.base import Environment
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP

@@ -1,7 +1,5 @@
 """Combination lock: every wrong digit starts it over."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

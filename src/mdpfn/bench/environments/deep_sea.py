@@ -1,7 +1,5 @@
 """DeepSea: one treasure, and exactly one sequence of actions that finds it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

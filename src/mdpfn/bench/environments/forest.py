@@ -1,7 +1,5 @@
 """Forest management: wait for an old forest, or cut before it burns."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

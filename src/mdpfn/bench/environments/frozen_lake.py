@@ -1,7 +1,5 @@
 """The frozen lake of the paper (B.1): the map of Gymnasium's, less slippery, with punished holes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.bench.environments.base import Environment

@@ -1,7 +1,5 @@
 """Garnet: random MDPs in which every pair leads to a few random states."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

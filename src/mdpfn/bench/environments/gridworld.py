@@ -1,7 +1,5 @@
 """The deterministic grid of the paper (B.1)."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mdpfn.bench.environments.base import Environment

@@ -1,7 +1,5 @@
 """Inventory control: order today for a demand that shows tomorrow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

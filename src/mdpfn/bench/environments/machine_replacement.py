@@ -1,7 +1,5 @@
 """Machine replacement: run a wearing machine, repair it or buy a new one."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mdpfn.bench.environments.base import Environment

@@ -1,7 +1,5 @@
 """Plants to control, with vectors for observations: a stock, the temperatures of a house, the level of a tank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

@@ -1,7 +1,5 @@
 """A queue that may turn customers away, and one that may work faster."""
 
-from __future__ import annotations
-
 from mdpfn.bench.environments.base import Environment
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP

@@ -1,7 +1,5 @@
 """The recycling robot: search with a battery that may run empty."""
 
-from __future__ import annotations
-
 from mdpfn.bench.environments.base import Environment
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP

@@ -1,7 +1,5 @@
 """SixArms: six rooms, the better paid the harder to get into."""
 
-from __future__ import annotations
-
 from mdpfn.bench.environments.base import Environment
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP

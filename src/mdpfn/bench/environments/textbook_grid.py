@@ -1,7 +1,5 @@
 """Two small grids whose optimal values are printed in textbooks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.bench.environments.base import Environment

@@ -1,7 +1,5 @@
 """Windy grid: a crosswind blows upwards, harder in the middle."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mdpfn.bench.environments.base import Environment

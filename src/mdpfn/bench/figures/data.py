@@ -1,7 +1,5 @@
 """Rows of result files, and how figures and tables name, group and average them."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import TypeAlias

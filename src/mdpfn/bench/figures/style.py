@@ -1,7 +1,5 @@
 """One look for all figures: legible at column width, and safe for colour-blind readers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables drawn from result files: as Markdown, between the markers of a README, and in the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How often the true Q* lies below the quantiles that a network states for it, on worlds it never saw."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Score against training compute: the snapshots of a run, from its first steps to its end."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path

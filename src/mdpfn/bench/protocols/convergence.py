@@ -1,7 +1,5 @@
 """Episodes until the greedy policy is near-optimal and stays so (B.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

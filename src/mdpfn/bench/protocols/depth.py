@@ -1,7 +1,5 @@
 """Score against the depth K at which a network is unrolled, far below and beyond the one it was trained at."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Problems the prior makes and training never saw, and how good policies for them are."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

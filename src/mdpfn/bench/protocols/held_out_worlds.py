@@ -1,7 +1,5 @@
 """Worlds of the richer prior that training never saw, and how good policies for them are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice

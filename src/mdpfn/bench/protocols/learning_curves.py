@@ -1,7 +1,5 @@
 """Greedy return against episodes in context, at several depths of the network (B.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

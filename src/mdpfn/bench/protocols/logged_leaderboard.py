@@ -1,7 +1,5 @@
 """What agents make of logs of mediocre policies: exact score by episodes, on average and in the worst tenth."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Sequence

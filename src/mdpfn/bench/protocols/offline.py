@@ -1,7 +1,5 @@
 """Policies recovered from a fixed set of uniform-random transitions (B.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

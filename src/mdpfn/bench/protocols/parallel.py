@@ -4,8 +4,6 @@ Every cell runs on one thread of a process of its own pool, however many workers
 random numbers from generators named after it: the number of workers changes how long it takes, nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Score against the number of states, far beyond what a network was trained on, beside planning on the data alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
