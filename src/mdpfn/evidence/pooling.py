@@ -26,8 +26,9 @@ class PoolingConfig:
     least_concentration: float = 4.0  # below, successors do not share visits equally
 
 
-def concentration(table: PairTable, config: PoolingConfig = PoolingConfig()) -> float:  # noqa: B008
+def concentration(table: PairTable) -> float:
     """The most likely k of the pairs of one MDP; 0 where nothing can be told, or they are not alike."""
+    config = PoolingConfig()
     tells = (table.n_successors > 1) & (table.n_visits >= config.visits_per_successor * table.n_successors)
     if not tells.any():
         return 0.0
