@@ -493,7 +493,7 @@ class TestLeaderboard:
         late = (256 * earned[-1] - 128 * earned[-2]) / 128
         assert 0.9 < late <= 1 + 1e-9
         assert earned[0] < earned[-1]
-        history = contestants[1][0].history
+        history = contestants[1][0].agent.problem.history
         discount = environment.build().discount
         best = discount**3 * 9 - sum(discount**i for i in range(3))  # four steps, the last into the goal
         assert max(history.discounted_returns) == pytest.approx(best)
