@@ -6,8 +6,6 @@ seen, and one k is estimated from all pairs together, by its likelihood (empiric
 where outcomes are not alike, every pair speaks for itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statistics as named arrays, and on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path

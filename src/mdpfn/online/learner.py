@@ -1,7 +1,5 @@
 """What every learner is: something that acts in an MDP it cannot see, and learns from what happens."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

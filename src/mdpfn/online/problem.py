@@ -1,7 +1,5 @@
 """One problem that something learns: what its states and actions are called, who learns, how episodes went."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

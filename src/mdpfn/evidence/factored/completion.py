@@ -1,7 +1,5 @@
 """Untried pairs, predicted from what tried ones have in common, in one table with what was observed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 

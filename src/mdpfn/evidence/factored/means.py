@@ -1,7 +1,5 @@
 """Rules for numbers that vary: the mean reward by the context of a few factors, or as a sum over all of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
