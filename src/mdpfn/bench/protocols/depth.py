@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mdpfn.bench.environments import ENVIRONMENTS, TabularEnv
-from mdpfn.bench.protocols.held_out import HeldOut, sample_held_out
+from mdpfn.bench.protocols.held_out import HeldOut, greedy_actions, sample_held_out
 from mdpfn.bench.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, StoredWeights
 from mdpfn.bench.protocols.parallel import generator, seed_of
@@ -54,7 +54,8 @@ def measure_prior(protocol: DepthProtocol, environment: str, weights: StoredWeig
         problems = held_out_of(weights, protocol.mdps_per_seed, seed)
         rng = generator("depth", seed)
         table = problems.statistics(rng, sample_budget(rng, protocol.mdps_per_seed, *protocol.budget))
-        rows.append({"seed": seed, "score": problems.score(problems.greedy(weights.load(), table, depth))})
+        policies = greedy_actions(weights.load(), table, problems.mdps, depth)
+        rows.append({"seed": seed, "score": problems.score(policies)})
     return rows
 
 

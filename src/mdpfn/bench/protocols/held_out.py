@@ -27,10 +27,6 @@ class HeldOut:
     optimal: Floats  # (n,)
     random: Floats  # (n,)
 
-    def greedy(self, model: Model, table: PairTable, depth: int | None = None) -> list[Ints]:
-        """(S,) what the agent with this model would do in each of these problems."""
-        return greedy_actions(model, table, self.mdps, depth)
-
     def score(self, policies: Sequence[Ints | Floats]) -> float:
         """(Σ V^π/ρ − Σ V_random/ρ) / (Σ V*/ρ − Σ V_random/ρ) over the MDPs: 0 for random, 1 for optimal policies.
 
@@ -73,7 +69,7 @@ def statistics_of(z: PairTable, mdp: int) -> Statistics:
     return Statistics.from_table(one, terminal, rewards.min(initial=np.inf), rewards.max(initial=-np.inf))
 
 
-def greedy_actions(model: Model, table: PairTable, mdps: Sequence[TabularMDP], depth: int | None) -> list[Ints]:
+def greedy_actions(model: Model, table: PairTable, mdps: Sequence[TabularMDP], depth: int | None = None) -> list[Ints]:
     """(S,) what the agent with this model would do in each of these MDPs, given what is known of them."""
     agent = Agent(model, depth=depth)
     with warnings.catch_warnings():

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.bench.protocols.held_out import baseline_policy, sample_held_out, statistics_of
+from mdpfn.bench.protocols.held_out import baseline_policy, greedy_actions, sample_held_out, statistics_of
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.bench.protocols.results import Cell, Row
@@ -63,7 +63,7 @@ def measure(protocol: PosteriorProtocol, prior: str, method: str, weights: Store
         problems = sample_held_out(protocol.mdps_per_seed, seed, protocol.prior(prior))
         z = problems.statistics(generator("posterior", seed), np.full(protocol.mdps_per_seed, visits))
         if method == IN_CONTEXT:
-            policies = problems.greedy(weights.load(), z)
+            policies = greedy_actions(weights.load(), z, problems.mdps)
         elif method == BAYES:
             model = TinyPosterior.sample(protocol.posterior_samples)
             policies = [model.best_policy(z, i) for i in range(len(z))]

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.bench.protocols.held_out import baseline_policy
+from mdpfn.bench.protocols.held_out import baseline_policy, greedy_actions
 from mdpfn.bench.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
 from mdpfn.bench.protocols.parallel import generator
@@ -60,7 +60,7 @@ def measure(protocol: SizesProtocol, n_states: int, method: str, weights: Stored
         for visits in protocol.visits:
             z = worlds.statistics(generator("sizes", seed, str(visits)), np.full(protocol.worlds_per_seed, visits))
             if method == IN_CONTEXT:
-                score = worlds.score(worlds.greedy(weights.load(), z))
+                score = worlds.score(greedy_actions(weights.load(), z, worlds.mdps))
             else:
                 score = worlds.score(reference_policies(protocol, method, worlds, z))
             rows.append({"visits": visits, "seed": seed, "score": score})
