@@ -67,41 +67,12 @@ _HOME = {
 }
 
 __all__ = [
-    "ActionEvidence",
-    "Agent",
-    "Batch",
-    "Callback",
-    "Coverage",
-    "CoverageWarning",
-    "Discretize",
-    "Evidence",
-    "Explanation",
-    "History",
-    "ImportanceCheck",
-    "Improvement",
-    "Limits",
-    "MdpfnError",
-    "Model",
-    "Novelty",
-    "Options",
-    "PairTable",
-    "Plan",
-    "PolicyValue",
-    "Regret",
-    "Result",
-    "Risk",
-    "SmoothedEvidence",
-    "SquashedGaussian",
-    "Statistics",
-    "TabularMDP",
-    "Transition",
-    "UnknownStateWarning",
-    "VectorExplanation",
-    "VectorResult",
-    "Worth",
-    "__version__",
-    "load_model",
-]
+    "ActionEvidence", "Agent", "Batch", "Callback", "Coverage", "CoverageWarning", "Discretize", "Evidence",
+    "Explanation", "History", "ImportanceCheck", "Improvement", "Limits", "MdpfnError", "Model", "Novelty", "Options",
+    "PairTable", "Plan", "PolicyValue", "Regret", "Result", "Risk", "SmoothedEvidence", "SquashedGaussian",
+    "Statistics", "TabularMDP", "Transition", "UnknownStateWarning", "VectorExplanation", "VectorResult", "Worth",
+    "__version__", "load_model",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
