@@ -1,24 +1,16 @@
 """Certainty equivalence: plan as if the data were all there is to know, online or from logged data."""
 
-import numpy as np
-
 from mdpfn.arrays import Floats, Ints
 from mdpfn.baselines.model_based import ModelBasedLearner
-from mdpfn.evidence import Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, estimate
 from mdpfn.planners.policies import best_actions
-from mdpfn.planners.problem_info import ProblemInfo
 
 
 class CertaintyEquivalence(ModelBasedLearner):
     """Acts by the certainty-equivalent planner (`planners.classical`), and at random with probability ε."""
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, epsilon: float = 0.1
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.epsilon = epsilon
+    epsilon = 0.1
 
     def act(self, state: int) -> int:
         """The action of this episode's policy, or with probability ε any."""

@@ -18,8 +18,10 @@ ACTING_SWEEPS = 80  # for the policy of one episode, starting where the last one
 class ModelBasedLearner(Learner):
     """Fixes a deterministic policy when an episode starts; exploits the empirical model as if it were the truth."""
 
-    def __init__(self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator) -> None:
-        super().__init__(evidence, info, rng)
+    def __init__(
+        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, **settings: float | None
+    ) -> None:
+        super().__init__(evidence, info, rng, **settings)
         self._actions: list[int] | None = None  # of this episode
         self._values: dict[str, Floats] = {}  # V (S,) at the end of the last solution of each kind
 

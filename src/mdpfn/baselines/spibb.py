@@ -3,10 +3,8 @@
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.evidence import Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.online.learner import Learner
-from mdpfn.planners.problem_info import ProblemInfo
 
 MOST_IMPROVEMENTS = 100
 IMPROVEMENT = 1e-9  # relative; less is rounding
@@ -20,11 +18,7 @@ class SPIBB(Learner):
     (Simão et al. 2020), uniform in states that were never left.
     """
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, least_visits: float = 10.0
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.least_visits = least_visits
+    least_visits = 10.0
 
     def act(self, state: int) -> int:
         """An action of the policy: it does not explore."""

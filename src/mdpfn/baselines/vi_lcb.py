@@ -4,10 +4,8 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.baselines.model_based import ModelBasedLearner
-from mdpfn.evidence import Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.policies import best_actions
-from mdpfn.planners.problem_info import ProblemInfo
 
 CONFIDENCE = 0.1  # δ
 
@@ -19,11 +17,7 @@ class VILCB(ModelBasedLearner):
     states are worth 0.
     """
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, penalty: float = 0.1
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.penalty = penalty
+    penalty = 0.1
 
     def choose_actions(self) -> Ints:
         """(S,) what it would exploit by: it does not explore."""
