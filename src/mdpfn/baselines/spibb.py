@@ -40,12 +40,12 @@ class SPIBB(Learner):
             if total <= before + IMPROVEMENT * (1 + abs(before)):
                 break
             before = total
-            q = np.where(free, self._q(model, value), -np.inf)
+            q = np.where(free, self._q(value), -np.inf)
             policy = kept.copy()
             policy[states, q.argmax(axis=1)[states]] += rest[states]
         return policy
 
-    def _q(self, model: EmpiricalModel, value: Floats) -> Floats:
+    def _q(self, value: Floats) -> Floats:
         """(S, A) r̂ + γ P̂ V of visited pairs, 0 of others."""
         z = self.evidence.table()
         later = np.bincount(
