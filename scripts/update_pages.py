@@ -7,19 +7,15 @@ from pathlib import Path
 from mdpfn.bench.figures import update_readme
 
 RESULTS = Path("results")
-PAGES = tuple(
-    map(
-        Path,
-        (
-            "README.md",
-            "docs/models/mdpfn-1.md",
-            "docs/models/paper.md",
-            "docs/tutorials/vectors.md",
-            "docs/tutorials/logs.md",
-        ),
-    )
+PAGES = (
+    "README.md",
+    "docs/models/mdpfn-1.md",
+    "docs/models/paper.md",
+    "docs/tutorials/logs.md",
+    "docs/tutorials/reproduce.md",
+    "docs/tutorials/vectors.md",
 )
 
 if __name__ == "__main__":
     for page in PAGES:
-        update_readme(page, RESULTS)
+        update_readme(Path(page), RESULTS)

@@ -129,7 +129,7 @@ def oracle(statistics: Statistics, discount: float, budget: int, config: Earning
     squares = np.zeros(n_states * n_actions)
     squares[z.pair] = z.reward_square_sum
     tried, known = n > 0, (n > 0).any(axis=1)
-    terminal = statistics.terminal_mask() & ~known
+    terminal = z.terminal_mask() & ~known
     p, r = (counts - ends) / np.maximum(n, 1)[..., None], sums / np.maximum(n, 1)
     value, loss, spread = np.zeros(n_states), np.zeros(n_actions), 0.0
     for _ in range(4000):

@@ -250,7 +250,7 @@ def test_poisson_probabilities_sum_to_one_with_the_tail_at_the_end() -> None:
 
 
 def test_car_rental_rents_what_is_asked_for_and_there() -> None:
-    evening, rented = one_day(5, request_rate=2.0, return_rate=1.0)
+    evening, rented = one_day(request_rate=2.0, return_rate=1.0)
     assert evening.sum(axis=1) == pytest.approx(1)
     requests = np.random.default_rng(0).poisson(2.0, 200_000)
     for morning in range(6):

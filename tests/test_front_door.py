@@ -101,9 +101,9 @@ class TestWhatIsScored:
                 env, n_episodes, seed=seed_of("leaderboard", environment.name, seed), discount=mdp.discount
             )
             assert log == scored_log
-            assert result.returns.tolist() == contestant.history.returns
-            assert result.lengths.tolist() == contestant.history.lengths
-            assert agent.problem.history.discounted_returns == contestant.history.discounted_returns
+            assert result.returns.tolist() == contestant.agent.problem.history.returns
+            assert result.lengths.tolist() == contestant.agent.problem.history.lengths
+            assert agent.problem.history.discounted_returns == contestant.agent.problem.history.discounted_returns
             actions = predictions(agent, mdp.n_states)
             assert actions == contestant.policy().argmax(axis=1).tolist()
             (last,) = (row for row in rows if (row["seed"], row["episodes"]) == (seed, n_episodes))
@@ -119,7 +119,7 @@ class TestWhatIsScored:
         env = Recorded(TabularEnv(mdp, horizon=protocol.horizon, terminates=False), log)
         result = agent.solve(env, protocol.agent_max_episodes, seed=0, discount=mdp.discount)
         assert log == scored_log
-        assert result.returns.tolist() == contestant.history.returns
+        assert result.returns.tolist() == contestant.agent.problem.history.returns
         assert predictions(agent, mdp.n_states) == contestant.policy().argmax(axis=1).tolist()
 
     def test_logged_data(self, name: str, environment: Environment, lives: list[Any]) -> None:

@@ -22,7 +22,7 @@ import pytest
 from mdpfn.baselines import BASELINES
 from mdpfn.bench.environments import ENVIRONMENTS, TabularEnv
 from mdpfn.bench.figures.tables import tables_in
-from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline, offline_leaderboard
+from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline, offline_leaderboard, parallel
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol, window_start
 from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol
 from mdpfn.bench.protocols.learning_curves import LearningCurveProtocol
@@ -134,7 +134,7 @@ class TestWorkers:
         methods = [Method("psrl"), Method("q-learning"), Method(IN_CONTEXT, weights=weights)]
         environments = [ENVIRONMENTS["river-swim-6"], ENVIRONMENTS["bandit-10"]]
         file = ResultsFile(path, leaderboard.IDENTITY, leaderboard.MEASURED, "c")
-        measure_cells(leaderboard.cells(protocol, methods, environments), file, workers=workers, title="test")
+        measure_cells(leaderboard.cells(protocol, methods, environments), file, workers=workers)
         return path.read_text()
 
     @pytest.mark.slow
@@ -172,7 +172,7 @@ class TestWorkers:
         results = ResultsFile(tmp_path / "r.csv", ("environment",), ("score",), "c")
         cells = [Cell(("a",), 1, "", partial(slow_row, "a", 0)), Cell(("b",), 1, "", failing_measurement)]
         with pytest.raises(MdpfnError, match="discount is 2"):
-            measure_cells(cells, results, workers=1, title="")
+            measure_cells(cells, results, workers=1)
         assert [row["environment"] for row in rows_of(tmp_path / "r.csv")] == ["a"]
 
 
@@ -187,7 +187,7 @@ def slow_row(name: str, pause: float) -> list[Row]:
 def slow_cells(path: Path, pause: float) -> None:
     results = ResultsFile(path, ("environment",), ("score",), "c")
     cells = [Cell((str(i),), 1, "", partial(slow_row, str(i), pause)) for i in range(N_SLOW_CELLS)]
-    measure_cells(cells, results, workers=1, title="slow")
+    measure_cells(cells, results, workers=1)
 
 
 def failing_measurement() -> list[Row]:
@@ -295,7 +295,7 @@ class TestConvergence:
         protocol = ConvergenceProtocol(seeds=1)
         (row,) = convergence.measure(protocol, ENVIRONMENTS["gridworld-3x3"], protocol.methods(weights)[2])
         ((contestant, _),) = contestants
-        assert len(contestant.history.returns) == int(row["episodes"] or 0) + protocol.window - 2
+        assert len(contestant.agent.problem.history.returns) == int(row["episodes"] or 0) + protocol.window - 2
 
     def test_the_agent_is_measured_as_shipped_and_as_in_the_paper(self, weights: StoredWeights) -> None:
         shipped, paper = ConvergenceProtocol().methods(weights)[2:]
@@ -349,7 +349,7 @@ class TestLearningCurves:
         protocol = replace(self.SMALL, seeds=1, episodes=4)
         learning_curves.measure(protocol, ENVIRONMENTS["frozen-lake"], Method("uniform"))
         ((contestant, _),) = contestants
-        assert contestant.history.lengths == [50] * 3
+        assert contestant.problem.history.lengths == [50] * 3
         assert contestant.problem.learner.evidence.n_transitions == 3 * 50
 
 
@@ -398,13 +398,16 @@ class TestReproduce:
     @pytest.mark.slow
     def test_every_protocol_fills_its_file(self, tmp_path: Path, weights: StoredWeights) -> None:
         grid: dict[str, Any] = {"environments": ("gridworld-3x3",), "seeds": 2}
-        run: dict[str, Any] = {"command": "mdpfn reproduce", "workers": 2}
         table_protocol = ConvergenceProtocol(max_episodes=12, agent_max_episodes=12, **grid)
         data_protocol = OfflineProtocol(sizes=(8, 16), penalties=(0.1,), **grid)
         depth_protocol = LearningCurveProtocol(depths=(4, 8), episodes=2, reference_episodes=10, **grid)
-        convergence.run(table_protocol, weights, tmp_path / "convergence.csv", **run)
-        offline.run(data_protocol, weights, tmp_path / "offline.csv", **run)
-        learning_curves.run(depth_protocol, weights, tmp_path / "learning_curves.csv", **run)
+        for name, cells, measured in (
+            ("convergence", convergence.cells(table_protocol, weights), convergence.MEASURED),
+            ("offline", offline.cells(data_protocol, weights), offline.MEASURED),
+            ("learning_curves", learning_curves.cells(depth_protocol, weights), learning_curves.MEASURED),
+        ):
+            file = ResultsFile(tmp_path / f"{name}.csv", leaderboard.IDENTITY, measured, "mdpfn reproduce")
+            measure_cells(cells, file, workers=2)
         table = rows_of(tmp_path / "convergence.csv")
         names = ("agent", "weights", "options")
         assert [tuple(row[name] for name in (*names, "seed")) for row in table] == [
@@ -453,13 +456,12 @@ class TestReproduce:
     ) -> None:
         ran: list[str] = []
 
-        def record(protocol: object, stored: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-            assert (stored, workers) == (weights, 3)
-            assert command == f"mdpfn reproduce {what} --weights {weights.path}"
-            ran.append(path.name)
+        def record(cells: list[Cell], results: ResultsFile, *, workers: int) -> None:
+            assert weights.weights_hash in {cell.weights_hash for cell in cells}
+            assert (results.command, workers) == (f"mdpfn reproduce {what} --weights {weights.path}", 3)
+            ran.append(results.path.name)
 
-        for module in (convergence, offline, learning_curves):
-            monkeypatch.setattr(module, "run", record)
+        monkeypatch.setattr(parallel, "measure_cells", record)
         commands.reproduce(what, weights=weights.path, out=tmp_path, workers=3)
         assert ran == files
 
@@ -491,7 +493,7 @@ class TestLeaderboard:
         late = (256 * earned[-1] - 128 * earned[-2]) / 128
         assert 0.9 < late <= 1 + 1e-9
         assert earned[0] < earned[-1]
-        history = contestants[1][0].history
+        history = contestants[1][0].agent.problem.history
         discount = environment.build().discount
         best = discount**3 * 9 - sum(discount**i for i in range(3))  # four steps, the last into the goal
         assert max(history.discounted_returns) == pytest.approx(best)

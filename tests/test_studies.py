@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from mdpfn.bench.figures.calibration import coverage, deviation
 from mdpfn.bench.figures.data import read
 from mdpfn.bench.protocols import calibration, compute, depth, posterior, sizes
 from mdpfn.bench.protocols.convergence import ConvergenceProtocol
-from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
+from mdpfn.bench.protocols.held_out import baseline_policy, sample_held_out, statistics_of
 from mdpfn.bench.protocols.held_out_worlds import sample_held_out_worlds
 from mdpfn.bench.protocols.methods import StoredWeights, stored_weights
-from mdpfn.bench.protocols.parallel import generator
+from mdpfn.bench.protocols.parallel import generator, measure_cells
+from mdpfn.bench.protocols.results import Cell, ResultsFile
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.model.exact import optimal_q
@@ -39,6 +41,10 @@ SMALL_DEPTH = depth.DepthProtocol(
 
 LEVELS = (0.1, 0.5, 0.9)
 WORLD = WorldConfig(n_states=(2, 12), n_actions=(2, 4))
+
+
+def fill(study: Any, cells: list[Cell], path: Path) -> None:
+    measure_cells(cells, ResultsFile(path, study.IDENTITY, study.MEASURED, "test"), workers=1)
 
 
 def saved(path: Path, card: dict[str, object], **network: object) -> StoredWeights:
@@ -135,7 +141,7 @@ def test_without_data_the_posterior_is_the_prior() -> None:
 def test_certainty_equivalence_sees_the_same_data() -> None:
     problems = sample_held_out(8, 3)
     z = problems.statistics(generator("much"), np.full(8, 300.0))
-    policies = [posterior.certainty_equivalent(z, i, m.discount) for i, m in enumerate(problems.mdps)]
+    policies = [baseline_policy("certainty-equivalence", z, i, mdp) for i, mdp in enumerate(problems.mdps)]
     assert problems.score(policies) > 0.97
 
 
@@ -147,14 +153,14 @@ def test_compute_study_reads_snapshots(tmp_path: Path) -> None:
         prior=SMALL_DEPTH,
         online=ConvergenceProtocol(environments=("gridworld-3x3",), seeds=2, agent_max_episodes=9, horizon=5),
     )
-    compute.run(protocol, tmp_path / "snapshots", tmp_path / "compute.csv", command="test", workers=1)
+    fill(compute, compute.cells(protocol, tmp_path / "snapshots"), tmp_path / "compute.csv")
     rows = read(tmp_path / "compute.csv")
     assert {(row["environment"], row["mdps"]) for row in rows} == {
         (environment, mdps) for environment in ("prior", "gridworld-3x3") for mdps in ("640", "1280")
     }
     assert all(1 <= int(row["episodes"]) <= 9 for row in rows if row["environment"] == "gridworld-3x3")
     with pytest.raises(MdpfnError, match="snapshots of a training run"):
-        compute.run(protocol, tmp_path / "none", tmp_path / "compute.csv", command="test", workers=1)
+        fill(compute, compute.cells(protocol, tmp_path / "none"), tmp_path / "compute.csv")
 
 
 def test_study_figures(tmp_path: Path) -> None:
@@ -232,10 +238,10 @@ class TestCalibration:
 
     def test_it_needs_quantiles(self, tmp_path: Path, plain: StoredWeights) -> None:
         with pytest.raises(MdpfnError, match="no quantiles"):
-            calibration.run(self.SMALL, plain, tmp_path / "calibration.csv", command="test", workers=1)
+            fill(calibration, calibration.cells(self.SMALL, plain), tmp_path / "calibration.csv")
 
     def test_run_and_figure(self, tmp_path: Path, with_quantiles: StoredWeights) -> None:
-        calibration.run(self.SMALL, with_quantiles, tmp_path / "calibration.csv", command="test", workers=1)
+        fill(calibration, calibration.cells(self.SMALL, with_quantiles), tmp_path / "calibration.csv")
         rows = read(tmp_path / "calibration.csv")
         assert {(row["weights"], row["seed"]) for row in rows} == {("with-quantiles", s) for s in "01"}
         (path,) = draw_figures(tmp_path, tmp_path)
@@ -277,7 +283,7 @@ class TestSizes:
         assert little < plenty
 
     def test_run_and_figure(self, tmp_path: Path, plain: StoredWeights) -> None:
-        sizes.run(self.SMALL, plain, tmp_path / "sizes.csv", command="test", workers=1)
+        fill(sizes, sizes.cells(self.SMALL, plain), tmp_path / "sizes.csv")
         rows = read(tmp_path / "sizes.csv")
         assert {(row["states"], row["method"], row["weights"]) for row in rows} == {
             (n, method, weights)

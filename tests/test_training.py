@@ -22,9 +22,9 @@ from mdpfn.training.batches import shared_rng, step_rng, validate, validation_ex
 from mdpfn.training.config import CONFIGS, TrainingConfig
 from mdpfn.training.loop import Trainer, train
 from mdpfn.training.optimization import (
-    MovingAverage,
     learning_rate_factor,
     make_optimizers,
+    moving_average,
     optimizer_tensors,
     restore_optimizers,
 )
@@ -227,15 +227,15 @@ class TestOptimization:
 
     def test_moving_average(self):
         network = torch.nn.Linear(1, 1, bias=False)
-        average = MovingAverage(network, decay=0.5)
+        average = moving_average(network, decay=0.5)
         value = network.weight.item()
         for step in range(1, 30):
             with torch.no_grad():
                 network.weight.fill_(step)
-            average.update(network, step)
+            average.update_parameters(network)
             decay = min(0.5, (step + 1) / (step + 10))
             value = decay * value + (1 - decay) * step
-        assert average.weights["weight"].item() == pytest.approx(value)
+        assert average.module.weight.item() == pytest.approx(value)
 
     @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
     def test_optimizer_state_survives_the_round_trip(self, optimizer):

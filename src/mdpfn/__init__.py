@@ -3,8 +3,6 @@
 Names are loaded when they are first used, so that `import mdpfn` stays fast.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -69,41 +67,12 @@ _HOME = {
 }
 
 __all__ = [
-    "ActionEvidence",
-    "Agent",
-    "Batch",
-    "Callback",
-    "Coverage",
-    "CoverageWarning",
-    "Discretize",
-    "Evidence",
-    "Explanation",
-    "History",
-    "ImportanceCheck",
-    "Improvement",
-    "Limits",
-    "MdpfnError",
-    "Model",
-    "Novelty",
-    "Options",
-    "PairTable",
-    "Plan",
-    "PolicyValue",
-    "Regret",
-    "Result",
-    "Risk",
-    "SmoothedEvidence",
-    "SquashedGaussian",
-    "Statistics",
-    "TabularMDP",
-    "Transition",
-    "UnknownStateWarning",
-    "VectorExplanation",
-    "VectorResult",
-    "Worth",
-    "__version__",
-    "load_model",
-]
+    "ActionEvidence", "Agent", "Batch", "Callback", "Coverage", "CoverageWarning", "Discretize", "Evidence",
+    "Explanation", "History", "ImportanceCheck", "Improvement", "Limits", "MdpfnError", "Model", "Novelty", "Options",
+    "PairTable", "Plan", "PolicyValue", "Regret", "Result", "Risk", "SmoothedEvidence", "SquashedGaussian",
+    "Statistics", "TabularMDP", "Transition", "UnknownStateWarning", "VectorExplanation", "VectorResult", "Worth",
+    "__version__", "load_model",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,6 @@ Four index spaces run through the library. Types with a shape say which one an a
 Tests check the shapes (`tests/conftest.py`); at use they are names only, and cost nothing.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Checks of what users give: what cannot be used becomes an `MdpfnError` that says what to do about it."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections import Counter

@@ -3,8 +3,6 @@
 `examples/policy_reader.py` and `examples/policy_reader.js` read it in some thirty lines each.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 
@@ -27,7 +25,7 @@ DIGITS = 6
 def policy_to_json(problem: Problem[InContextLearner] | VectorProblem, result: Result, sha256: str) -> dict[str, Any]:
     """The policy that `predict` follows now; on vectors, its values at the nodes, to be averaged between them."""
     content = {"format": FORMAT, "version": VERSION}
-    content |= _nodes(problem) if isinstance(problem, VectorProblem) else _table(problem, result)
+    content |= _nodes(problem) if isinstance(problem, VectorProblem) else _table(result)
     content["provenance"] = {
         "mdpfn": __version__,
         "weights": result.weights,
@@ -39,7 +37,7 @@ def policy_to_json(problem: Problem[InContextLearner] | VectorProblem, result: R
     return content
 
 
-def _table(problem: Problem[InContextLearner], result: Result) -> dict[str, Any]:
+def _table(result: Result) -> dict[str, Any]:
     """A row per state, a column per action."""
     plan, coverage = result.plan, result.coverage
     n = len(plan.states)

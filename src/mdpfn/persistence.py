@@ -1,7 +1,5 @@
 """An agent on disk: its weights or their name, what it observed, what things are called, and where it was."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A picture of what is believed of vectors: values over two of their dimensions, the policy, and where data is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an agent would do: a policy for every state, and how much a pair may be worth."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from functools import cached_property

@@ -228,11 +228,11 @@ def _finite(values: Floats) -> list[Any]:
     return nested
 
 
-def moving_average(returns: Floats, window: int = SMOOTHING) -> Floats:
-    """(episodes,) mean of the last `window` returns, of fewer at the beginning."""
+def moving_average(returns: Floats) -> Floats:
+    """(episodes,) mean of the last `SMOOTHING` returns, of fewer at the beginning."""
     total = np.concatenate([[0.0], np.cumsum(returns)])
     end = np.arange(1, len(total))
-    start = np.maximum(end - window, 0)
+    start = np.maximum(end - SMOOTHING, 0)
     mean: Floats = (total[end] - total[start]) / (end - start)
     return mean
 

@@ -5,8 +5,6 @@ all where models that may be the true one doubt the outcome. How wide bounds and
 was measured on logs: `mdpfn leaderboard --offline --logged`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A problem as it was saved, checked before an agent faces it: files are crafted, damaged and of other versions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

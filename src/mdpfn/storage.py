@@ -4,8 +4,6 @@ Whoever looks sees the old file or the new one and nothing else, whenever the wr
 when a file is read, and what is damaged or crafted is refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """What came of a run on vectors: returns, evaluation, transitions and nodes; there is no table of states to show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NoReturn
 

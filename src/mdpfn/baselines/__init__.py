@@ -31,16 +31,6 @@ OFFLINE_BASELINES: dict[str, Callable[..., Learner]] = {
 }
 
 __all__ = [
-    "BASELINES",
-    "OFFLINE_BASELINES",
-    "PSRL",
-    "SPIBB",
-    "UCBH",
-    "UCBVI",
-    "VILCB",
-    "BehaviourCloning",
-    "CertaintyEquivalence",
-    "QLearning",
-    "RMax",
-    "Uniform",
-]
+    "BASELINES", "OFFLINE_BASELINES", "PSRL", "SPIBB", "UCBH", "UCBVI", "VILCB", "BehaviourCloning",
+    "CertaintyEquivalence", "QLearning", "RMax", "Uniform",
+]  # fmt: skip

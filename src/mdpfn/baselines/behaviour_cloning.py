@@ -1,7 +1,5 @@
 """Behaviour cloning: do what was done in the data."""
 
-from __future__ import annotations
-
 from mdpfn.arrays import Floats
 from mdpfn.online.learner import Learner
 

@@ -1,26 +1,16 @@
 """Certainty equivalence: plan as if the data were all there is to know, online or from logged data."""
 
-from __future__ import annotations
-
-import numpy as np
-
 from mdpfn.arrays import Floats, Ints
 from mdpfn.baselines.model_based import ModelBasedLearner
-from mdpfn.evidence import Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, estimate
 from mdpfn.planners.policies import best_actions
-from mdpfn.planners.problem_info import ProblemInfo
 
 
 class CertaintyEquivalence(ModelBasedLearner):
     """Acts by the certainty-equivalent planner (`planners.classical`), and at random with probability ε."""
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, epsilon: float = 0.1
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.epsilon = epsilon
+    epsilon = 0.1
 
     def act(self, state: int) -> int:
         """The action of this episode's policy, or with probability ε any."""
@@ -32,7 +22,7 @@ class CertaintyEquivalence(ModelBasedLearner):
         """(S,) what it would exploit by."""
         return best_actions(self.empirical_q())
 
-    def empirical_q(self, max_sweeps: int | None = None) -> Floats:
+    def empirical_q(self) -> Floats:
         """(S, A) Q of the planner; −∞ for untried actions of known states."""
         estimates = estimate(EmpiricalModel.of(self.evidence.table()), self.info, (CERTAINTY_EQUIVALENT,))
         return estimates.certainty_equivalent_table().reshape(self.evidence.n_states, -1)

@@ -1,7 +1,5 @@
 """Learners that plan on the empirical model: they explore in different ways and exploit in the same one."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 import numpy as np
@@ -20,8 +18,10 @@ ACTING_SWEEPS = 80  # for the policy of one episode, starting where the last one
 class ModelBasedLearner(Learner):
     """Fixes a deterministic policy when an episode starts; exploits the empirical model as if it were the truth."""
 
-    def __init__(self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator) -> None:
-        super().__init__(evidence, info, rng)
+    def __init__(
+        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, **settings: float | None
+    ) -> None:
+        super().__init__(evidence, info, rng, **settings)
         self._actions: list[int] | None = None  # of this episode
         self._values: dict[str, Floats] = {}  # V (S,) at the end of the last solution of each kind
 
@@ -46,9 +46,9 @@ class ModelBasedLearner(Learner):
         """(S, A) the greedy policy of the empirical model."""
         return one_hot(best_actions(self.empirical_q()), self.evidence.n_actions)
 
-    def empirical_q(self, max_sweeps: int | None = None) -> Floats:
+    def empirical_q(self) -> Floats:
         """(S, A) Q = r̂ + γ P̂ V of the empirical model."""
-        return self.solve(EmpiricalModel.of(self.evidence.table()), "empirical", max_sweeps=max_sweeps)
+        return self.solve(EmpiricalModel.of(self.evidence.table()), "empirical")
 
     def solve(
         self,

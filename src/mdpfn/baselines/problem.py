@@ -1,7 +1,5 @@
 """A baseline in an environment or on logged data, set up as the agent is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mdpfn.baselines import BASELINES, OFFLINE_BASELINES

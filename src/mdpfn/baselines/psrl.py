@@ -1,7 +1,5 @@
 """Posterior sampling (Strens 2000; Osband et al. 2013): each episode, solve one MDP that may be the true one."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 

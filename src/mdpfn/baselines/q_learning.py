@@ -1,7 +1,5 @@
 """Tabular Q-learning: ε-greedy with an optimistic start (Watkins 1989), and UCB-H (Jin et al. 2018)."""
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 import numpy as np
@@ -20,17 +18,13 @@ class QLearning(Learner):
     entries are read and written far more often than the whole.
     """
 
+    epsilon = 0.1
+    learning_rate = 0.1
+
     def __init__(
-        self,
-        evidence: Statistics,
-        info: ProblemInfo,
-        rng: np.random.Generator,
-        *,
-        epsilon: float = 0.1,
-        learning_rate: float = 0.1,
+        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, **settings: float | None
     ) -> None:
-        super().__init__(evidence, info, rng)
-        self.epsilon, self.learning_rate = epsilon, learning_rate
+        super().__init__(evidence, info, rng, **settings)
         self.v_max = self.reward_scale / (1 - self.discount)
         self._paid = bool(np.isfinite(info.reward_high[0]))  # whether the scale of rewards is known at all
         self.q = [[self.v_max] * evidence.n_actions for _ in range(evidence.n_states)]
@@ -94,11 +88,8 @@ class UCBH(QLearning):
     (the form of Dong et al. 2019).
     """
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, bonus: float = 0.01
-    ) -> None:
-        super().__init__(evidence, info, rng, epsilon=0.0)
-        self.bonus = bonus
+    epsilon = 0.0
+    bonus = 0.01
 
     def learn(self, transition: Transition, n_visits: float) -> None:
         """The update of Q."""

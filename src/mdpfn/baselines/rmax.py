@@ -1,15 +1,10 @@
 """R-MAX (Brafman and Tennenholtz 2002): what is not known well enough is as good as anything can be."""
 
-from __future__ import annotations
-
-import numpy as np
-
 from mdpfn.arrays import Ints
 from mdpfn.baselines.model_based import ACTING_SWEEPS, ModelBasedLearner
-from mdpfn.evidence import Novelty, Statistics, Transition
+from mdpfn.evidence import Novelty, Transition
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.policies import best_actions
-from mdpfn.planners.problem_info import ProblemInfo
 
 
 class RMax(ModelBasedLearner):
@@ -18,11 +13,7 @@ class RMax(ModelBasedLearner):
     It plans at the start of an episode and whenever a pair becomes known.
     """
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, known_visits: int = 2
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.known_visits = known_visits
+    known_visits = 2
 
     def observe(self, transition: Transition) -> Novelty:
         """Learn from one transition; what becomes known by it changes the policy."""

@@ -1,14 +1,10 @@
 """SPIBB (Laroche et al. 2019): improve on who collected the data only where the data says enough."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.evidence import Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.online.learner import Learner
-from mdpfn.planners.problem_info import ProblemInfo
 
 MOST_IMPROVEMENTS = 100
 IMPROVEMENT = 1e-9  # relative; less is rounding
@@ -22,11 +18,7 @@ class SPIBB(Learner):
     (Simão et al. 2020), uniform in states that were never left.
     """
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, least_visits: float = 10.0
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.least_visits = least_visits
+    least_visits = 10.0
 
     def act(self, state: int) -> int:
         """An action of the policy: it does not explore."""
@@ -48,12 +40,12 @@ class SPIBB(Learner):
             if total <= before + IMPROVEMENT * (1 + abs(before)):
                 break
             before = total
-            q = np.where(free, self._q(model, value), -np.inf)
+            q = np.where(free, self._q(value), -np.inf)
             policy = kept.copy()
             policy[states, q.argmax(axis=1)[states]] += rest[states]
         return policy
 
-    def _q(self, model: EmpiricalModel, value: Floats) -> Floats:
+    def _q(self, value: Floats) -> Floats:
         """(S, A) r̂ + γ P̂ V of visited pairs, 0 of others."""
         z = self.evidence.table()
         later = np.bincount(

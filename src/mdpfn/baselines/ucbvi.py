@@ -1,15 +1,11 @@
 """UCB-VI (Azar et al. 2017) in its discounted, stationary form: plan as if the world were as good as it may be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.baselines.model_based import ACTING_SWEEPS, ModelBasedLearner
-from mdpfn.evidence import Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.policies import best_actions
-from mdpfn.planners.problem_info import ProblemInfo
 
 RELATIVE_BONUS = 0.1  # of the largest reward
 
@@ -21,12 +17,8 @@ class UCBVI(ModelBasedLearner):
     tenth of the largest reward.
     """
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, bonus: float | None = None
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.bonus = bonus
-        self.episode = 0
+    bonus: float | None = None
+    episode = 0
 
     def choose_actions(self) -> Ints:
         """(S,) the greedy actions of the optimistic model."""

@@ -1,7 +1,5 @@
 """Any action at any time: the score 0 of every benchmark."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats

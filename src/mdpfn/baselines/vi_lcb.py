@@ -1,15 +1,11 @@
 """VI-LCB (Rashidinejad et al. 2021): plan on logged data as if the world were as bad as it may be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.baselines.model_based import ModelBasedLearner
-from mdpfn.evidence import Statistics
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.policies import best_actions
-from mdpfn.planners.problem_info import ProblemInfo
 
 CONFIDENCE = 0.1  # δ
 
@@ -21,17 +17,13 @@ class VILCB(ModelBasedLearner):
     states are worth 0.
     """
 
-    def __init__(
-        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, *, penalty: float = 0.1
-    ) -> None:
-        super().__init__(evidence, info, rng)
-        self.penalty = penalty
+    penalty = 0.1
 
     def choose_actions(self) -> Ints:
         """(S,) what it would exploit by: it does not explore."""
         return best_actions(self.empirical_q())
 
-    def empirical_q(self, max_sweeps: int | None = None) -> Floats:
+    def empirical_q(self) -> Floats:
         """(S, A) a lower confidence bound of Q*."""
         model = EmpiricalModel.of(self.evidence.table())
         confidence = np.log(self.evidence.n_states * self.evidence.n_actions / CONFIDENCE)

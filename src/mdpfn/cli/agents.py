@@ -3,8 +3,6 @@
 Everything slow to import is imported inside, so that `--help` need not wait for it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """What a command answers: text for people, or with --json one JSON document on the standard output."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Baselines in the same environment as the agent, and what final policies are worth there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `mdpfn demo` does: one picture that shows what is learned and earned, beside baselines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

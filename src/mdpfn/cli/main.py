@@ -1,7 +1,5 @@
 """The `mdpfn` command. Everything heavy is imported inside the commands, so that `--help` answers at once."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -37,7 +35,7 @@ def train(
     For several processes: torchrun --nproc-per-node 2 -m mdpfn train … (with OMP_NUM_THREADS=1 on a CPU).
 
     Args:
-        out: Run directory: checkpoints, metrics.jsonl, and the finished model in model/.
+        out: Run directory: checkpoints, metrics.jsonl, and the finished model, model.safetensors.
         config: paper, mdpfn-1, mdpfn-1-continued, mdpfn-2, tiny, or a JSON file with fields of TrainingConfig.
         resume: auto goes on from the newest checkpoint in the run directory if there is one.
         steps: Gradient steps, instead of the configuration's.
@@ -62,7 +60,7 @@ def train(
         stopped = f"stopped after {trainer.step} steps; --resume auto goes on from there"
         finished = trainer.progress >= 1
         content = {"finished": finished, "steps": trainer.step, "seconds": trainer.seconds, "out": str(out)}
-        answer(f"model written to {out / 'model'}" if finished else stopped, content, json)
+        answer(f"model written to {out / 'model.safetensors'}" if finished else stopped, content, json)
 
 
 def prior(show: int = 12, family: str = "", out: Path = Path("prior.png"), seed: int = 0, json: bool = False) -> None:
@@ -98,7 +96,7 @@ def info(weights: Annotated[Positional[str], arg(metavar="WEIGHTS")] = "", json:
     """Show a model's card: its configuration, how it was trained, what it measures.
 
     Args:
-        weights: Name of a shipped model or a model directory; without it, the shipped models are listed.
+        weights: Name of a shipped model, or the file of a model; without it, the shipped models are listed.
         json: Print JSON.
     """
     from mdpfn.weights import load_model, shipped_models

@@ -3,11 +3,9 @@
 Everything slow to import is imported inside, so that `--help` need not wait for it.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tyro.conf import Positional
 
@@ -28,20 +26,22 @@ def reproduce(
 
     Valid rows that the result files in `out` have already are kept, so an interrupted run continues where it was.
     """
-    from mdpfn.bench.protocols import convergence, learning_curves, offline
+    from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline
     from mdpfn.bench.protocols.methods import stored_weights
 
     _positive("workers", workers)
     stored = stored_weights(weights)
-    command = shlex.join(["mdpfn", "reproduce", what, "--weights", weights])
-    if what in ("table", "all"):
-        protocol = convergence.ConvergenceProtocol()
-        convergence.run(protocol, stored, out / "convergence.csv", command=command, workers=workers)
-    if what in ("offline", "all"):
-        offline.run(offline.OfflineProtocol(), stored, out / "offline.csv", command=command, workers=workers)
-    if what in ("depth", "all"):
-        curves = learning_curves.LearningCurveProtocol()
-        learning_curves.run(curves, stored, out / "learning_curves.csv", command=command, workers=workers)
+    words = ["reproduce", what, "--weights", weights]
+    found: dict[str, tuple[Any, Any]] = {
+        "table": (convergence, convergence.ConvergenceProtocol()),
+        "offline": (offline, offline.OfflineProtocol()),
+        "depth": (learning_curves, learning_curves.LearningCurveProtocol()),
+    }
+    for name, (module, protocol) in found.items():
+        if what in (name, "all"):
+            columns = leaderboard.IDENTITY, module.MEASURED
+            path = out / f"{module.__name__.rpartition('.')[2]}.csv"
+            _measure(module.cells(protocol, stored), columns, path, words, workers)
 
 
 def study(
@@ -70,24 +70,23 @@ def study(
     if what == "compute":
         if snapshots is None:
             raise MdpfnError("snapshots", None, "compute is measured on the snapshots of a run", "give --snapshots DIR")
-        command = shlex.join(["mdpfn", "study", what, "--snapshots", str(snapshots)])
-        compute.run(compute.ComputeProtocol(), snapshots, path, command=command, workers=workers)
+        cells, words = compute.cells(compute.ComputeProtocol(), snapshots), ["--snapshots", str(snapshots)]
+        _measure(cells, (compute.IDENTITY, compute.MEASURED), path, ["study", what, *words], workers)
         return
-    for model in weights:
-        stored = stored_weights(model)
-        command = shlex.join(["mdpfn", "study", what, "--weights", model])
-        match what:
-            case "depth":
-                depth.run(depth.DepthProtocol(), stored, path, command=command, workers=workers)
-            case "posterior":
-                posterior.run(posterior.PosteriorProtocol(), stored, path, command=command, workers=workers)
-            case "calibration":
-                check_installed("torch", "gathering data as in training", "train")
-                from mdpfn.bench.protocols import calibration
+    studies: dict[str, tuple[Any, Any]] = {
+        "depth": (depth, depth.DepthProtocol()),
+        "posterior": (posterior, posterior.PosteriorProtocol()),
+        "sizes": (sizes, sizes.SizesProtocol()),
+    }
+    if what == "calibration":
+        check_installed("torch", "gathering data as in training", "train")
+        from mdpfn.bench.protocols import calibration
 
-                calibration.run(calibration.CalibrationProtocol(), stored, path, command=command, workers=workers)
-            case "sizes":
-                sizes.run(sizes.SizesProtocol(), stored, path, command=command, workers=workers)
+        studies[what] = calibration, calibration.CalibrationProtocol()
+    module, protocol = studies[what]
+    for model in weights:
+        cells, words = module.cells(protocol, stored_weights(model)), ["study", what, "--weights", model]
+        _measure(cells, (module.IDENTITY, module.MEASURED), path, words, workers)
 
 
 def leaderboard(
@@ -137,8 +136,6 @@ def leaderboard(
     from mdpfn.bench.protocols import leaderboard as online
     from mdpfn.bench.protocols import logged_leaderboard, offline_leaderboard
     from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
-    from mdpfn.bench.protocols.parallel import measure_cells
-    from mdpfn.bench.protocols.results import ResultsFile
 
     for field, value in (
         ("episodes", episodes),
@@ -154,7 +151,7 @@ def leaderboard(
         raise MdpfnError("logged", True, "logs are learned from offline", "add --offline")
     if mdps is not None and out.suffix != ".csv":
         raise MdpfnError("out", repr(str(out)), "with --mdps it is a .csv file", "give --out FILE.csv")
-    words = ["mdpfn", "leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
+    words = ["leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
     words += ["--agents", *agents] if agents else []
     words += ["--environments", *environments] if environments else []
     words += ["--mdps", mdps.name] if mdps is not None else []
@@ -183,8 +180,7 @@ def leaderboard(
         cells = by_budget.cells(seeds, wanted, methods, chosen)
     else:
         cells = online.cells(online.LeaderboardProtocol(episodes, seeds), methods, chosen)
-    file = ResultsFile(path, identity, measured, shlex.join(words))
-    measure_cells(cells, file, workers=workers, title=path.stem.replace("_", " "))
+    _measure(cells, (identity, measured), path, words, workers)
 
 
 def _vector_leaderboard(
@@ -200,8 +196,6 @@ def _vector_leaderboard(
     from mdpfn.bench.environments.vectors import VECTOR_ENVIRONMENTS
     from mdpfn.bench.protocols import vector_leaderboard as protocol
     from mdpfn.bench.protocols.methods import stored_weights
-    from mdpfn.bench.protocols.parallel import measure_cells
-    from mdpfn.bench.protocols.results import ResultsFile
 
     for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
         _positive(field, value)
@@ -213,9 +207,16 @@ def _vector_leaderboard(
     there = [each for each in chosen if each.is_there]
     agents = _chosen("agents", agents, protocol.AGENTS)
     cells = protocol.cells(protocol.VectorProtocol(episodes), stored_weights(weights), agents, there, seeds)
-    command = shlex.join(["mdpfn", "leaderboard", "--vectors", "--episodes", str(episodes), "--seeds", str(seeds)])
-    file = ResultsFile(path, protocol.IDENTITY, protocol.MEASURED, command)
-    measure_cells(cells, file, workers=workers, title="leaderboard with vectors")
+    words = ["leaderboard", "--vectors", "--episodes", str(episodes), "--seeds", str(seeds)]
+    _measure(cells, (protocol.IDENTITY, protocol.MEASURED), path, words, workers)
+
+
+def _measure(cells: Any, columns: tuple[Any, Any], path: Path, words: list[str], workers: int) -> None:
+    """Measure cells into a result file with these identity and measured columns, whose rows name the command."""
+    from mdpfn.bench.protocols.parallel import measure_cells
+    from mdpfn.bench.protocols.results import ResultsFile
+
+    measure_cells(cells, ResultsFile(path, *columns, shlex.join(["mdpfn", *words])), workers=workers)
 
 
 def _positive(field: str, value: float) -> None:

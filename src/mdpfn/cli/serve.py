@@ -1,7 +1,5 @@
 """What `mdpfn play` and `mdpfn serve` do: servers on this machine, until they are stopped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

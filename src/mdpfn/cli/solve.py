@@ -3,8 +3,6 @@
 Everything slow to import is imported inside, so that `--help` need not wait for it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,7 +44,7 @@ def solve(
         seed: Of the environment and the agents.
         discount: How much a reward is worth one step later; without it 0.95, and 0.99 if observations are vectors.
         risk: Exploit by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
-        weights: Name of a shipped model or a model directory; without it, the default model.
+        weights: Name of a shipped model, or the file of a model; without it, the default model.
         bins: Cut continuous observations into this many bins per dimension.
         json: Print JSON.
     """
@@ -179,7 +177,7 @@ def fit(
         risk: Choose by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         at_least: logged for a policy that keeps to what was done where the data says too little.
         confidence: With which probability it is then not worse than that of the log.
-        weights: Name of a shipped model or a model directory; without it, the default model.
+        weights: Name of a shipped model, or the file of a model; without it, the default model.
         json: Print JSON.
     """
     from mdpfn.agent import Agent

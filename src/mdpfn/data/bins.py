@@ -1,7 +1,5 @@
 """Columns of numbers cut into bins that the data chooses, such that each holds equally many rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Text files whose lines end: what has a line without end is refused before it fills the memory."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -20,7 +20,7 @@ import numpy as np
 from mdpfn.arrays import Bools
 from mdpfn.data.bounded import open_text
 from mdpfn.data.columns import FLAGS, Columns, Given, NamedColumn, find_columns, listed
-from mdpfn.data.joined import joined
+from mdpfn.data.joined import by_roles
 from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
 
@@ -132,7 +132,8 @@ def read_csv(layout: Layout, numbers: Mapping[str, _Numbers] | None = None) -> I
             n_read += len(lines)
             columns = {name: NamedColumn(table[name], names_of[name].names) for name in names_of}
             columns = {name: table[name] for name in layout.kinds} | columns
-            yield by_role(layout, columns, place) | {"place": place}
+            piece = by_roles(layout.columns, columns.__getitem__) | {"place": place}
+            yield piece | {role: _located_truths(piece[role], role, place) for role in FLAGS if role in piece}
 
 
 def named_columns(layout: Layout) -> dict[str, _Numbers]:
@@ -142,19 +143,6 @@ def named_columns(layout: Layout) -> dict[str, _Numbers]:
         if state in numbers:
             numbers[following] = numbers[state]
     return numbers
-
-
-def by_role(layout: Layout, columns: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """Columns by role: flags as truth values, several columns joined."""
-    piece: dict[str, Any] = {}
-    for role, name in layout.columns.items():
-        if role in FLAGS:
-            piece[role] = _located_truths(columns[str(name)], role, place)
-        elif role == "time":
-            piece["times"] = [columns[each] for each in listed(name)]
-        else:
-            piece[role] = columns[name] if isinstance(name, str) else joined([columns[each] for each in name])
-    return piece
 
 
 def _parsed(lines: list[str], layout: Layout, names: Mapping[str, _Numbers]) -> Any:

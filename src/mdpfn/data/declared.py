@@ -1,7 +1,5 @@
 """What the user declares about a log that its rows do not say: where episodes end, which actions exist."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

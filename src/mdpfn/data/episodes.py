@@ -10,8 +10,6 @@ What a row is tells what followed it. These rules hold for every source (`frames
 - a flag for terminations, where the log has one, says which episodes really ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Logs in files: one, several, all that a pattern matches, or all in a folder; read by polars where it is installed."""
 
-from __future__ import annotations
-
 import glob
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +11,7 @@ from typing import Any
 from mdpfn.data.bounded import check_is_file, open_text
 from mdpfn.data.columns import Columns, Given, find_columns, listed
 from mdpfn.data.csv_file import NAME, Layout, alike, named_columns, read_csv, sniff
-from mdpfn.data.joined import joined
+from mdpfn.data.joined import by_roles
 from mdpfn.data.place import Place
 from mdpfn.errors import MdpfnError
 
@@ -161,9 +159,8 @@ def open_parquet(paths: Sequence[Path], given: Given | None) -> tuple[Columns, A
             n_read = 1
             with file:
                 for batch in file.iter_batches(ROWS, columns=listed_columns(columns)):
-                    yield by_roles(columns, batch.column, lambda c: c.to_numpy(zero_copy_only=False)) | {
-                        "place": Place(path.name, n_read, columns)
-                    }
+                    piece = by_roles(columns, lambda c, b=batch: b.column(c).to_numpy(zero_copy_only=False))
+                    yield piece | {"place": Place(path.name, n_read, columns)}
                     n_read += batch.num_rows
 
     return columns, pieces()
@@ -172,18 +169,6 @@ def open_parquet(paths: Sequence[Path], given: Given | None) -> tuple[Columns, A
 def _unreadable(paths: Sequence[Path], error: Exception) -> MdpfnError:
     text = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
     return MdpfnError("the file", repr(str(paths[0])), f"it could not be read ({text})", "check it")
-
-
-def by_roles(columns: Columns, get: Any, to_values: Any) -> dict[str, Any]:
-    """A piece from a way to get columns by name."""
-    piece: dict[str, Any] = {}
-    for role, named in columns.items():
-        values = [to_values(get(name)) for name in listed(named)]
-        if role == "time":
-            piece["times"] = values
-        else:
-            piece[role] = values[0] if isinstance(named, str) else joined(values)
-    return piece
 
 
 def open_json(paths: Sequence[Path], given: Given | None) -> tuple[Columns, Callable[[], Iterator[dict[str, Any]]]]:
@@ -198,7 +183,7 @@ def open_json(paths: Sequence[Path], given: Given | None) -> tuple[Columns, Call
             rows = _json_rows(path)
             while batch := list(islice(rows, ROWS)):
                 place = Place(path.name, batch[0][0], columns)
-                yield by_roles(columns, lambda name, b=batch: [row.get(name) for _, row in b], list) | {"place": place}
+                yield by_roles(columns, lambda name, b=batch: [row.get(name) for _, row in b]) | {"place": place}
 
     return columns, pieces
 

@@ -4,8 +4,6 @@ pandas, polars (eager and lazy), PyArrow, DuckDB, Ibis, Dask and PySpark frames.
 many rows as there are kinds of transitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -28,7 +26,6 @@ from mdpfn.spaces.binned import Edges
 
 Frame = Any  # a frame of narwhals, eager or lazy
 ROW = "row"  # where rows stand, in logs that have an order
-TOTALS = ("count", "total", "squares", "t0", "t1", "t2", "s0", "s1", "s2", "low", "high", "starts", "ties")
 UNORDERED = ("DUCKDB", "IBIS", "DASK", "PYSPARK", "SPARK", "SQLFRAME")
 
 
@@ -90,7 +87,7 @@ def grouped(table: Table, log: LogOptions) -> tuple[dict[str, Any], dict[str, Ed
     if table.ordered:
         sums.append(nw.col(ROW).min().alias(ROW))
     out = _collected(frame.group_by(*keys).agg(*sums))
-    return _piece(out, keys, table, edges), edges
+    return _piece(out, keys, table), edges
 
 
 def _selected(table: Table) -> Frame:
@@ -262,7 +259,7 @@ def _collected(frame: Frame) -> Any:
     return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()
 
 
-def _piece(out: Any, keys: Sequence[str], table: Table, edges: Mapping[str, Edges]) -> dict[str, Any]:
+def _piece(out: Any, keys: Sequence[str], table: Table) -> dict[str, Any]:
     """Groups as a piece: role -> values, with sums of rewards."""
     columns = {name: out[name].to_list() for name in keys}
     totals = {name: out[name].to_numpy().astype(np.float64) for name in out.columns if name not in keys}

@@ -1,7 +1,5 @@
 """Ids of the states and actions of a log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

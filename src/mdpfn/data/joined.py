@@ -1,13 +1,23 @@
-"""Several columns as one: vectors where all hold numbers and some of them a point, otherwise tuples."""
+"""Columns by role; several as one: vectors where all hold numbers and some of them a point, otherwise tuples."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mdpfn.data.columns import NamedColumn
+from mdpfn.data.columns import Columns, NamedColumn, listed
+
+
+def by_roles(columns: Columns, values_of: Callable[..., Any]) -> dict[str, Any]:
+    """A piece, from the values of every column."""
+    piece: dict[str, Any] = {}
+    for role, named in columns.items():
+        values = [values_of(name) for name in listed(named)]
+        if role == "time":
+            piece["times"] = values
+        else:
+            piece[role] = values[0] if isinstance(named, str) else joined(values)
+    return piece
 
 
 def joined(columns: Sequence[Any]) -> Any:

@@ -1,7 +1,5 @@
 """A log, read: from whatever a user has to statistics with names, or to rows of vectors."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Logs of several machines as one: states and actions are matched by their names, whatever their numbers were."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

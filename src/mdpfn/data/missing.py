@@ -1,7 +1,5 @@
 """Which rows of a column hold nothing, and some rows of a column, whatever it is kept in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

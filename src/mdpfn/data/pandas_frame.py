@@ -1,7 +1,5 @@
 """What was found out, as a pandas frame."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

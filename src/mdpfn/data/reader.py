@@ -1,7 +1,5 @@
 """From logged transitions to statistics, piece by piece, with the names of states and actions and the starts."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -18,7 +16,8 @@ from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import LogOptions
 from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import LARGEST_REWARD, Statistics
+from mdpfn.evidence.counts import LARGEST_REWARD
+from mdpfn.evidence.statistics import Statistics
 from mdpfn.evidence.sums import GOES_ON, TERMINATED, TRUNCATED, Rewards, TransitionSums, net_starts
 from mdpfn.spaces.codec import is_missing
 from mdpfn.spaces.encoding import SpaceEncoding

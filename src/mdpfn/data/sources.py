@@ -1,7 +1,5 @@
 """Logged transitions from wherever they are: arrays, tables, frames of any engine, files, Minari."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from mdpfn.data import files
 from mdpfn.data.columns import REQUIRED, TRANSITION, Columns, Given, find_columns, listed
 from mdpfn.data.frames import Table
+from mdpfn.data.joined import by_roles
 from mdpfn.data.place import Place
 from mdpfn.errors import MdpfnError, shown
 
@@ -184,7 +183,7 @@ def _slices(get: Callable[[str], Any], names: Columns) -> Iterator[dict[str, Any
         )
     for start in range(0, next(iter(lengths.values())), ROWS):
         rows = slice(start, start + ROWS)
-        piece = files.by_roles(names, columns.__getitem__, lambda column, rows=rows: _values(column, rows))
+        piece = by_roles(names, lambda name, rows=rows: _values(columns[name], rows))
         yield piece | {"place": Place("", start + 1, names)}
 
 

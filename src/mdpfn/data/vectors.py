@@ -1,7 +1,5 @@
 """From logged transitions of vectors to smoothed evidence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace

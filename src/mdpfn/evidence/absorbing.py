@@ -1,7 +1,5 @@
 """Terminal states for a network that has no input for them: they look like absorbing ones that pay nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -5,8 +5,6 @@ numbers, which floats add without an error; and a sum of a few floats can be kep
 from it (`exact_sum`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import fsum
 

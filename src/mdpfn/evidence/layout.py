@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdpfn.arrays import Bools, ForbiddenInts, Ints, MDPInts, PairInts, TokenInts, TransitionInts, offsets_of
+from mdpfn.arrays import Bools, Ints, MDPInts, PairInts, TokenInts, TransitionInts, offsets_of
 from mdpfn.evidence.table import PairTable
 
 
@@ -23,7 +23,6 @@ class Layout:
     visited_state: PairInts  # state token of each visited pair
     successor: TransitionInts  # state token of each observed successor
     n_unvisited_actions: TokenInts  # actions of a state token that were never taken, and may be
-    forbidden_state: ForbiddenInts  # state token of each pair that masks forbid; −1 where its state has none of its own
     n_unvisited_states: MDPInts  # states that the unvisited token stands for
 
     @classmethod
@@ -47,7 +46,6 @@ class Layout:
             visited_state=visited_state,
             successor=successor,
             n_unvisited_actions=np.maximum(z.n_actions[state_mdp] - n_tried - n_masked, 0),
-            forbidden_state=masked,
             n_unvisited_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
         )
 

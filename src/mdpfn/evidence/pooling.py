@@ -6,8 +6,6 @@ seen, and one k is estimated from all pairs together, by its likelihood (empiric
 where outcomes are not alike, every pair speaks for itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -29,8 +27,9 @@ class PoolingConfig:
     least_concentration: float = 4.0  # below, successors do not share visits equally
 
 
-def concentration(table: PairTable, config: PoolingConfig = PoolingConfig()) -> float:  # noqa: B008
+def concentration(table: PairTable) -> float:
     """The most likely k of the pairs of one MDP; 0 where nothing can be told, or they are not alike."""
+    config = PoolingConfig()
     tells = (table.n_successors > 1) & (table.n_visits >= config.visits_per_successor * table.n_successors)
     if not tells.any():
         return 0.0

@@ -1,7 +1,5 @@
 """The seam between observing and planning: transitions go in, a table of pairs comes out."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mdpfn.evidence.table import PairTable

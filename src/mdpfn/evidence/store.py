@@ -1,7 +1,5 @@
 """Statistics as named arrays, and on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.statistics import LARGEST_REWARD, NOTHING, Rests, Statistics
+from mdpfn.evidence.counts import LARGEST_REWARD, Rests
+from mdpfn.evidence.statistics import NOTHING, Statistics
 from mdpfn.evidence.table import PairTable
 from mdpfn.storage import read_bundle, write_bundle
 

@@ -1,7 +1,5 @@
 """Exact answers about known MDPs: optimal values, the value of a policy, the normalized score."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

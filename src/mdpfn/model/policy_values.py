@@ -1,7 +1,5 @@
 """Values of policies in many models at once: one linear system each."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 

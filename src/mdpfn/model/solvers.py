@@ -6,8 +6,6 @@ their estimates with the same ones. A model is `transition` (pairs, states) spar
 state's first pair (its other pairs follow).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 

@@ -1,7 +1,5 @@
 """Multi-head successor attention over lists of (pair, successor) edges."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Sizes of the network, what they imply, and what its parameters are called: all that training and use share of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real

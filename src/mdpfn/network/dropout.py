@@ -1,7 +1,5 @@
 """Dropout that draws which numbers are dropped instead of a coin for each: few are."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 import torch.nn.functional as F

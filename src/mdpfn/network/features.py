@@ -4,8 +4,6 @@ Features of a pair that was never visited must not depend on its state: one toke
 differs from state to state, such as the advantage of such a pair, is a feature of the row the policy is read from.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 

@@ -4,8 +4,6 @@ All arrays are contiguous and of one float type. Gradients are added to what is 
 vectorized, an inner loop runs over a whole row, reads no index, and meets numbers of the arrays' own type only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 

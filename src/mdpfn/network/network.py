@@ -3,8 +3,6 @@
 This is the one that is trained. At use, `numpy_network.py` computes the same, function by function.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

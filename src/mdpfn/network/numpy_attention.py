@@ -1,7 +1,5 @@
 """Multi-head successor attention as in `attention.py`, and sums over segments, in NumPy."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

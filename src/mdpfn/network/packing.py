@@ -10,8 +10,6 @@ Three exact facts keep the tokens few, whatever |S| and |A|:
   need no query and no softmax, the others are *attending*.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """Inference: from statistics to a policy."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import offsets_of

@@ -5,8 +5,6 @@ is allocated in the loop, gradients of the tied weights are summed up by the pro
 two products is one pass over memory (`kernels`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One propagation step h⁽ℓ⁾ → h⁽ℓ⁺¹⁾ of A.4: the weights as it uses them, and the step as plain tensor operations."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """From NumPy to torch and back: tokens for training, weights for use."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Callbacks with the names that users of Stable-Baselines3 know; theirs can be passed as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

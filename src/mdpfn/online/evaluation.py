@@ -1,7 +1,5 @@
 """Fixed policies in an environment: what they earn, and the transitions they leave behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """How episodes went: returns, lengths and first states."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What every learner is: something that acts in an MDP it cannot see, and learns from what happens."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -15,11 +13,17 @@ from mdpfn.planners.problem_info import ProblemInfo
 class Learner(ABC):
     """Knows the sizes of a problem, its discount and perhaps its rewards' range; everything else it must observe.
 
-    `evidence` is what was observed before, if anything was: a logged data set, or an earlier run.
+    `evidence` is what was observed before, if anything was: a logged data set, or an earlier run. `settings` are other
+    values for those that are attributes of its class.
     """
 
-    def __init__(self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator) -> None:
+    def __init__(
+        self, evidence: Statistics, info: ProblemInfo, rng: np.random.Generator, **settings: float | None
+    ) -> None:
         self.evidence, self.info, self.rng = evidence, info, rng
+        for name, value in settings.items():
+            getattr(type(self), name)  # which there must be
+            setattr(self, name, value)
 
     @property
     def discount(self) -> float:

@@ -1,7 +1,5 @@
 """The one episode loop: something that acts and observes, in one Gymnasium environment or many side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """One problem that something learns: what its states and actions are called, who learns, how episodes went."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ import numpy as np
 from mdpfn.checks import check_flag, checked_action_mask, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import State, Statistics, Transition
-from mdpfn.evidence.statistics import checked_reward
+from mdpfn.evidence.counts import checked_reward
 from mdpfn.online.before import Before
 from mdpfn.online.history import History
 from mdpfn.online.in_context import InContextLearner

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from mdpfn.online.callback import CallbackLike, Callbacks
@@ -40,9 +39,7 @@ class Watched:
         self.callbacks.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self.progress is not None:
             self.progress.close()
         if kind is None:

@@ -3,8 +3,6 @@
 Every kind is brought into the same form: what followed each action, and in which state each environment is now.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """Worlds to begin with: maps of ours to change, and every environment of the benchmark, Gymnasium's among them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mdpfn.bench.environments import ENVIRONMENTS

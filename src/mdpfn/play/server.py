@@ -1,7 +1,5 @@
 """The server behind the page: on this machine only, and only for who knows the token in the address."""
 
-from __future__ import annotations
-
 import secrets
 import tempfile
 import warnings
@@ -22,7 +20,7 @@ from mdpfn.checks import whole_number
 from mdpfn.coverage import CoverageWarning
 from mdpfn.errors import MdpfnError
 from mdpfn.play.catalog import catalogue
-from mdpfn.play.session import LogSession, Scene, Session, Sessions, Settings
+from mdpfn.play.session import LogSession, Scene, Session, Sessions, Settings, explain
 from mdpfn.serve.local import Handler, Refusal, answering, body_of, json_of, local_app
 
 LARGEST_REQUEST = 2**16  # bytes
@@ -102,7 +100,7 @@ def _session(sessions: Sessions, request: Request) -> Session | LogSession:
 
 def _new_session(sessions: Sessions, asked: dict[str, Any]) -> dict[str, Any]:
     session = Session(Scene.from_json(asked.get("world")), Settings.from_json(asked.get("settings", {})))
-    about = {"board": session.scene.board.to_json(), "discount": session.runners[0].env.mdp.discount}
+    about = {"board": session.board.to_json(), "discount": session.runners[0].env.mdp.discount}
     return {"session": sessions.add(session), **about, "frame": session.frame()}
 
 
@@ -137,4 +135,4 @@ def _advance(session: Session | LogSession, asked: dict[str, Any]) -> dict[str, 
 
 def _explain(session: Session | LogSession, asked: dict[str, Any]) -> dict[str, Any]:
     with session.lock:
-        return session.explain(asked.get("state", -1))
+        return explain(session.agent, session.board, asked.get("state", -1))

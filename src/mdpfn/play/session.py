@@ -22,7 +22,6 @@ from mdpfn.play.board import Board
 from mdpfn.play.runner import Runner, knowledge
 from mdpfn.play.world import World
 
-RIVALS = ("r-max", "ucbvi", "psrl", "q-learning")
 LARGEST_BUDGET = 500  # episodes
 MOST_STEPS = 20_000  # in one request …
 LONGEST_SLICE = 0.25  # … and seconds of work, so that the page stays alive
@@ -96,7 +95,7 @@ class Session:
     """One world, one agent and perhaps its rivals; whoever asks waits for whoever asked before."""
 
     def __init__(self, scene: Scene, settings: Settings) -> None:
-        self.scene, self.settings = scene, settings
+        self.board, self.settings = scene.board, settings
         self.lock = threading.Lock()
         discount = scene.discount if settings.discount is None else settings.discount
         self.agent = Agent.from_pretrained()
@@ -148,10 +147,6 @@ class Session:
         self.settings = replace(self.settings, risk=risk)
         self.runners[0].greedy = lambda: self.agent.plan(risk=risk).greedy
 
-    def explain(self, state: int) -> dict[str, Any]:
-        """What the agent knows of a state."""
-        return explain(self.agent, self.scene.board, state)
-
 
 class LogSession:
     """What an agent makes of a log; nothing moves."""
@@ -176,10 +171,6 @@ class LogSession:
             "transitions": self.agent.result.n_transitions,
             "runners": [view | {key: values[:n] for key, values in known.items()}],
         }
-
-    def explain(self, state: int) -> dict[str, Any]:
-        """What the agent knows of a state."""
-        return explain(self.agent, self.board, state)
 
 
 @dataclass

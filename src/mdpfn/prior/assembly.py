@@ -1,7 +1,5 @@
 """From the outcomes of every pair, as families write them down, to an MDP."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array

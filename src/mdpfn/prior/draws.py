@@ -1,7 +1,5 @@
 """Small random choices that every family makes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeVar
 

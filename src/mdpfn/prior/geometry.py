@@ -1,7 +1,5 @@
 """Which states lie near which: the latent geometry that makes transition graphs coherent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

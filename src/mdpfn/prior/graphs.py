@@ -5,8 +5,6 @@ that is, back to the place itself. Directions lie in cyclic order, so the next a
 the one D/2 further is its opposite. The first and the last place lie far apart.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree

@@ -3,8 +3,6 @@
 Most tasks people give names to are of this kind: get somewhere, avoid something, waste no time.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What may happen to any world: noise, costs, other units, useless actions, other starts, and always new names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

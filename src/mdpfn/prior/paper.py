@@ -1,7 +1,5 @@
 """The paper's prior over MDPs (A.1, Table 2): each factor has its sampler, this composes them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

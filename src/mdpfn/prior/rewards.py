@@ -1,7 +1,5 @@
 """What an action pays: sparse, signed rewards per pair."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats

@@ -1,7 +1,5 @@
 """How large a sampled MDP is: states, actions, outdegree."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Where episodes begin: mostly at one state, at times at one of a few, or anywhere."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats

@@ -1,7 +1,5 @@
 """Where an action leads: Dirichlet rows over a few successors from the pool of a state."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 

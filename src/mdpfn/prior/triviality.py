@@ -1,7 +1,5 @@
 """Whether there is anything to decide: worlds in which every policy is worth the same teach nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Bools

@@ -1,7 +1,5 @@
 """The prior of the flagship model: families of problems the world contains, in random sizes, units and names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -33,43 +31,25 @@ from mdpfn.prior.triviality import is_trivial
 # A sampler of MDPs with at most that many states and actions.
 Family: TypeAlias = Callable[[np.random.Generator, int, int], TabularMDP]
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {
-        "paper": sample_paper,
-        "goals": sample_goals,
-        "maze": sample_maze,
-        "chain": sample_chain,
-        "layers": sample_layers,
-        "errand": sample_errand,
-        "bandit": sample_bandit,
-        "queue": sample_queue,
-        "inventory": sample_inventory,
-        "replacement": sample_replacement,
-        "gamble": sample_gamble,
-        "energy": sample_energy,
-        "pursuit": sample_pursuit,
-    }
-)
+_SHARES: dict[str, tuple[Family, float]] = {  # by name: the family, and how often it occurs
+    "paper": (sample_paper, 0.13),
+    "goals": (sample_goals, 0.13),
+    "maze": (sample_maze, 0.20),
+    "chain": (sample_chain, 0.10),
+    "layers": (sample_layers, 0.06),
+    "errand": (sample_errand, 0.07),
+    "bandit": (sample_bandit, 0.04),
+    "queue": (sample_queue, 0.05),
+    "inventory": (sample_inventory, 0.06),
+    "replacement": (sample_replacement, 0.05),
+    "gamble": (sample_gamble, 0.04),
+    "energy": (sample_energy, 0.04),
+    "pursuit": (sample_pursuit, 0.03),
+}
+FAMILIES: Mapping[str, Family] = MappingProxyType({name: family for name, (family, _) in _SHARES.items()})
+MIXTURE: Mapping[str, float] = MappingProxyType({name: share for name, (_, share) in _SHARES.items()})
 
 USUAL_HORIZONS = (10.0, 100.0)  # 1/(1 − γ) for γ from 0.9 to 0.99
-
-MIXTURE: Mapping[str, float] = MappingProxyType(
-    {
-        "paper": 0.13,
-        "goals": 0.13,
-        "maze": 0.20,
-        "chain": 0.10,
-        "layers": 0.06,
-        "errand": 0.07,
-        "bandit": 0.04,
-        "queue": 0.05,
-        "inventory": 0.06,
-        "replacement": 0.05,
-        "gamble": 0.04,
-        "energy": 0.04,
-        "pursuit": 0.03,
-    }
-)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Drawings in a report, as inline SVG: an interval on a common axis, and the flow of the recommended policy."""
 
-from __future__ import annotations
-
 from html import escape
 
 import numpy as np

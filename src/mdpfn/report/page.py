@@ -1,7 +1,5 @@
 """The report of what was learned from a log: one HTML page that needs nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
@@ -31,7 +29,7 @@ def report_page(result: Result, title: str) -> str:
     shown = _by_visits(result.coverage)
     explained = [Explanation.of(result.plan, result.coverage, int(i), result.plan.states[i]) for i in shown[:MOST_ROWS]]
     sections = [
-        ("What to do", _policy(result, explained, len(shown))),
+        ("What to do", _policy(explained, len(shown))),
         ("What it is worth", _worth(result)),
         ("How it flows", policy_graph(result)),
         ("Where to look next", _wanted(explained)),
@@ -51,7 +49,7 @@ def _by_visits(coverage: Coverage) -> Ints:
 
 def _lead(result: Result, explained: list[Explanation]) -> str:
     """The whole story in two sentences."""
-    changed = sum(e.recommended != _usual(result, e) for e in explained)
+    changed = sum(e.recommended != _usual(e) for e in explained)
     sure = sum(not e.is_open for e in explained)
     text = f"{result.n_transitions:,} transitions between {int(result.coverage.reached.sum())} states were read. "
     return text + (
@@ -60,20 +58,20 @@ def _lead(result: Result, explained: list[Explanation]) -> str:
     )
 
 
-def _usual(result: Result, found: Explanation) -> Any:
+def _usual(found: Explanation) -> Any:
     """The action that the log takes most often in a state."""
     most = max(found.actions, key=lambda a: a.n_visits)
     return most.action if most.n_visits else None
 
 
-def _policy(result: Result, explained: list[Explanation], n_all: int) -> str:
+def _policy(explained: list[Explanation], n_all: int) -> str:
     if not explained:
         return "<p>No state of the log leaves anything to decide.</p>"
     low = min((a.q_low for e in explained for a in e.actions if np.isfinite(a.q_low)), default=np.nan)
     high = max((a.q_high for e in explained for a in e.actions if np.isfinite(a.q_high)), default=np.nan)
     rows = []
     for found in explained:
-        best, usual = found.best, _usual(result, found)
+        best, usual = found.best, _usual(found)
         today = "–" if usual is None else escape(str(usual))
         mark = "" if usual == found.recommended else ' class="changed"'
         state = "open" if found.is_open else "clear"

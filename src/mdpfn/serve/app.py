@@ -1,7 +1,5 @@
 """An agent behind POST /predict, /observe and /explain; what it learns is on disk within a second."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

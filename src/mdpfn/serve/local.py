@@ -1,7 +1,5 @@
 """Servers that only this machine can reach: bounded requests, JSON answers, errors in one sentence, a graceful stop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """How many requests a second are answered."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """States made of numbers that are cut into bins, alone or beside other values."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias

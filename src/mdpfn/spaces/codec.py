@@ -4,8 +4,6 @@ A codec is either as large as its space from the start (`DiscreteCodec`, `Produc
 the order in which they appear (`LabelCodec`). `spaces.codec_of` makes the right one.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Continuous environments as finite ones: every dimension of a Box cut into bins."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Spaces, labels and values as JSON: to be saved with an agent, and to talk about them."""
 
-from __future__ import annotations
-
 import math
 import reprlib
 from collections.abc import Sequence

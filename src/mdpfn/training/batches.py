@@ -1,7 +1,5 @@
 """Training examples: sampled MDPs, their target policies and the statistics the network sees of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +18,7 @@ from mdpfn.training.visits import explore, sample_budget
 
 VALIDATION_STEP = 2**32 - 1  # no training step reaches this number
 SHARED_RANK = 2**32 - 1  # no process has this rank
+CHUNK = 128  # held-out MDPs in a batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +51,10 @@ def shared_rng(config: TrainingConfig, step: int) -> np.random.Generator:
     return step_rng(config, step, SHARED_RANK)
 
 
-def validation_examples(config: TrainingConfig, chunk: int = 128) -> list[Examples]:
+def validation_examples(config: TrainingConfig) -> list[Examples]:
     """The held-out MDPs of a configuration, the same for every run with its prior and seed."""
     rng = step_rng(config, VALIDATION_STEP, 0)
-    sizes = [min(chunk, config.validation_mdps - done) for done in range(0, config.validation_mdps, chunk)]
+    sizes = [min(CHUNK, config.validation_mdps - done) for done in range(0, config.validation_mdps, CHUNK)]
     return [sample_examples(rng, config, size) for size in sizes]
 
 

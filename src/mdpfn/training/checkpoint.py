@@ -1,7 +1,5 @@
 """The directory of a training run: the newest whole checkpoint is always there, whatever killed the process."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

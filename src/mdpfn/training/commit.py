@@ -1,7 +1,5 @@
 """Which commit of the sources is running, for the cards of models."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How the shipped explorer would act in a task, as far as one plan for a whole episode can say."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats

@@ -1,7 +1,5 @@
 """Held-out tasks: what the network is worth on MDPs it never trained on, with data it did not gather."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

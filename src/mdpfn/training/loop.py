@@ -1,7 +1,5 @@
 """The training run: sample, step, measure, checkpoint, in one process or many."""
 
-from __future__ import annotations
-
 import copy
 import os
 import signal
@@ -27,9 +25,9 @@ from mdpfn.training.checkpoint import Checkpoint, RunDirectory
 from mdpfn.training.commit import commit
 from mdpfn.training.config import TrainingConfig, from_dict
 from mdpfn.training.optimization import (
-    MovingAverage,
     learning_rate_factor,
     make_optimizers,
+    moving_average,
     optimizer_tensors,
     restore_optimizers,
 )
@@ -57,7 +55,7 @@ class Trainer:
         if config.start_from is not None:
             self.network.load_state_dict(_starting_network(config).state_dict())
         self.optimizers = make_optimizers(self.network, config)
-        self.average = MovingAverage(self.network, config.average_decay) if config.average_decay else None
+        self.average = moving_average(self.network, config.average_decay) if config.average_decay else None
         self.source = make_source(config, config.batch_size // self.world_size, self.rank)
         self.step, self.seconds = 0, 0.0
         self.directory = RunDirectory(directory)
@@ -91,7 +89,8 @@ class Trainer:
         self.network.load_state_dict(parts["network"])
         restore_optimizers(self.optimizers, parts["optimizer"])
         if self.average is not None:
-            self.average.restore(parts["average"])
+            self.average.module.load_state_dict(parts["average"])
+            self.average.n_averaged.fill_(checkpoint.step + 1)
         self.step, self.seconds = checkpoint.step, checkpoint.description["seconds"]
 
     def run(self) -> None:
@@ -150,7 +149,7 @@ class Trainer:
             optimizer.step()
         self.step += 1
         if self.average is not None:
-            self.average.update(self.network, self.step)
+            self.average.update_parameters(self.network)
         return {"loss": float(loss.detach()), **parts, "learning_rate": rate, "gradient_norm": norm}
 
     def _depth(self) -> int:
@@ -160,10 +159,8 @@ class Trainer:
 
     def averaged_network(self) -> PolicyNetwork:
         """The network to use: with averaged weights where an average is kept."""
-        if self.average is None:
-            return self.network
-        network = PolicyNetwork(self.config.network).to(_device())
-        network.load_state_dict(self.average.weights)
+        network = self.network if self.average is None else self.average.module
+        assert isinstance(network, PolicyNetwork)
         return network
 
     def _gathered_sources(self) -> list[dict[str, torch.Tensor]]:
@@ -180,7 +177,7 @@ class Trainer:
         tensors = {f"network.{n}": t for n, t in self.network.state_dict().items()}
         tensors |= {f"optimizer.{n}": t for n, t in optimizer_tensors(self.optimizers).items()}
         if self.average is not None:
-            tensors |= {f"average.{n}": t for n, t in self.average.weights.items()}
+            tensors |= {f"average.{n}": t for n, t in self.average.module.state_dict().items()}
         for rank, source in enumerate(sources):
             tensors |= {f"source{rank}.{n}": t for n, t in source.items()}
         description: dict[str, Any] = {"version": __version__, "config": self.config.to_dict()}

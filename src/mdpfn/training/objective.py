@@ -1,7 +1,5 @@
 """What training minimizes: the paper's cross-entropy to the optimal policy (A.5), lost return, quantiles of Q*."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

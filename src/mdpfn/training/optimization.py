@@ -1,13 +1,12 @@
 """Optimizers, the learning-rate schedule, the moving average of the weights, and their state as flat tensors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from mdpfn.training.config import TrainingConfig
 
@@ -40,23 +39,16 @@ def learning_rate_factor(step: int, progress: float, config: TrainingConfig) -> 
     return warmup * (config.final_learning_rate + (1 - config.final_learning_rate) * cosine)
 
 
-class MovingAverage:
-    """θ̄ ← decay · θ̄ + (1 − decay) · θ, with a shorter memory while training is young."""
+def moving_average(network: nn.Module, decay: float) -> AveragedModel:
+    """θ̄ ← decay · θ̄ + (1 − decay) · θ at every update, from the first θ on; its memory is shorter while it is young."""
 
-    def __init__(self, network: nn.Module, decay: float) -> None:
-        self.decay = decay
-        self.weights = {n: p.detach().clone() for n, p in network.named_parameters()}
+    def update(averaged: Any, current: Any, n_averaged: Tensor | int) -> None:
+        n = int(n_averaged)
+        torch._foreach_lerp_(averaged, current, 1 - min(decay, (n + 1) / (n + 10)))
 
-    @torch.no_grad()
-    def update(self, network: nn.Module, step: int) -> None:
-        """Take in the weights after `step` steps."""
-        decay = min(self.decay, (step + 1) / (step + 10))
-        torch._foreach_lerp_(list(self.weights.values()), [p.detach() for p in network.parameters()], 1 - decay)
-
-    def restore(self, weights: dict[str, Tensor]) -> None:
-        """Put back the averaged weights of a checkpoint."""
-        for name, weight in self.weights.items():
-            weight.copy_(weights[name])
+    average = AveragedModel(network, multi_avg_fn=update)
+    average.n_averaged += 1
+    return average
 
 
 def optimizer_tensors(optimizers: Iterable[torch.optim.Optimizer]) -> dict[str, Tensor]:

@@ -1,7 +1,5 @@
 """A pool of tasks: every training step takes some of them, then lets each run one episode more."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -22,6 +20,7 @@ from mdpfn.training.objective import log_policy, quantile_loss, return_gradient
 from mdpfn.training.tasks import Task, TaskConfig, VectorRollout, begin
 
 Sampler = Callable[[np.random.Generator], TabularMDP]
+TIE = 1e-6  # of a value: less does not tell actions apart
 
 
 class TrainingBatch:
@@ -127,11 +126,11 @@ class TrainingBatch:
         return self.greedy_score(self.estimates.certainty_equivalent_table())
 
 
-def greedy_among_ties(q: Floats, first_pair: np.ndarray, tolerance: float = 1e-6) -> Floats:
+def greedy_among_ties(q: Floats, first_pair: np.ndarray) -> Floats:
     """(pairs,) equal probability on the best actions of each state."""
     state = np.repeat(np.arange(len(first_pair)), np.diff(np.append(first_pair, len(q))))
     best = greedy_value(q, first_pair)[state]
-    top: Bools = q >= best - tolerance * (1 + np.abs(best))
+    top: Bools = q >= best - TIE * (1 + np.abs(best))
     return top / np.add.reduceat(top.astype(np.float64), first_pair)[state]
 
 

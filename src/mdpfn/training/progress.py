@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from mdpfn.progress import Progress as Line
@@ -46,9 +45,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._line is not None:
             self._line.close()
         if self._board is not None:

@@ -3,8 +3,6 @@
 Training weighs large problems and old tasks more than a user would. Seven numbers are too few to learn anything else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

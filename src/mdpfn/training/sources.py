@@ -1,10 +1,7 @@
 """Where training gets its examples from: fresh MDPs in every step, as in the paper, or tasks that go on."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from torch import Tensor, nn
@@ -22,26 +19,29 @@ from mdpfn.training.recalibration import recalibrate
 Metrics = dict[str, float]
 
 
-class Source(Protocol):
-    """A supply of examples for one process."""
+class Source(ABC):
+    """A supply of examples for one process; one without a state has nothing to keep."""
 
+    @abstractmethod
     def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float) -> tuple[Tensor, Metrics]:
         """The objective on the next examples, and what is worth looking at."""
 
+    @abstractmethod
     def validate(self, network: PolicyNetwork) -> Metrics:
         """How the network does on held-out MDPs, always the same."""
 
-    def finish(self, network: PolicyNetwork) -> None:
+    def finish(self, network: PolicyNetwork) -> None:  # noqa: B027
         """The last touch on a network that becomes a model."""
 
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint must hold."""
+        return {}
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
+    def restore(self, state: dict[str, Tensor]) -> None:  # noqa: B027
         """Take over the state of a checkpoint."""
 
 
-class PriorExamples:
+class PriorExamples(Source):
     """New MDPs and new data in every step (A.5). It has no state."""
 
     def __init__(self, config: TrainingConfig, n_mdps: int) -> None:
@@ -57,18 +57,8 @@ class PriorExamples:
         """Loss and KL on held-out MDPs."""
         return validate(network, self.held_out)
 
-    def finish(self, network: PolicyNetwork) -> None:
-        """Nothing to do."""
 
-    def state(self) -> dict[str, Tensor]:
-        """Nothing."""
-        return {}
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Nothing to do."""
-
-
-class TaskExamples:
+class TaskExamples(Source):
     """Tasks of a pool: each is seen as many times as it has episodes, with more data each time."""
 
     def __init__(self, config: TrainingConfig, n_mdps: int, rank: int) -> None:
@@ -110,9 +100,9 @@ class TaskExamples:
         """The tasks as old as they are."""
         return self.pool.state()
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
+    def restore(self, state: dict[str, Tensor]) -> None:
         """Go on with the tasks of a checkpoint."""
-        self.pool.restore(dict(state))
+        self.pool.restore(state)
 
 
 def make_source(config: TrainingConfig, n_mdps: int, rank: int) -> Source:

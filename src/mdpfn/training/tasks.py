@@ -1,7 +1,5 @@
 """Tasks: MDPs of the prior in which somebody gathers data, a little more each time the network sees them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

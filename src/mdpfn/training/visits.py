@@ -1,7 +1,5 @@
 """A little simulated exploration of known MDPs: what the network gets to see in training (A.3)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, offsets_of, sums_by

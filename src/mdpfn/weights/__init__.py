@@ -10,12 +10,4 @@ from mdpfn.weights.store import (
     weights_hash,
 )
 
-__all__ = [
-    "DEFAULT_WEIGHTS",
-    "Model",
-    "build_model",
-    "load_model",
-    "save_model",
-    "shipped_models",
-    "weights_hash",
-]
+__all__ = ["DEFAULT_WEIGHTS", "Model", "build_model", "load_model", "save_model", "shipped_models", "weights_hash"]

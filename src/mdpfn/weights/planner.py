@@ -1,7 +1,5 @@
 """From a table of pairs to a policy by a network, within limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

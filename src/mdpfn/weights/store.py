@@ -1,7 +1,5 @@
 """A model on disk: a file with its weights and its card, named after the model."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

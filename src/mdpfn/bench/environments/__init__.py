@@ -30,28 +30,10 @@ from mdpfn.bench.environments.gymnasium_adapter import TabularEnv, from_gymnasiu
 from mdpfn.bench.environments.simulator import Simulator
 
 FILES = (
-    gridworld,
-    frozen_lake,
-    toy_text,
-    textbook_grid,
-    windy_grid,
-    maze,
-    river_swim,
-    six_arms,
-    chain,
-    deep_sea,
-    combination_lock,
-    machine_replacement,
-    forest,
-    inventory,
-    queue,
-    car_rental,
-    gambler,
-    asset_selling,
-    recycling_robot,
-    garnet,
-    bandit,
-)
+    gridworld, frozen_lake, toy_text, textbook_grid, windy_grid, maze, river_swim, six_arms, chain, deep_sea,
+    combination_lock, machine_replacement, forest, inventory, queue, car_rental, gambler, asset_selling,
+    recycling_robot, garnet, bandit,
+)  # fmt: skip
 
 ENVIRONMENTS: dict[str, Environment] = {
     environment.name: environment for file in FILES for environment in file.ENVIRONMENTS
@@ -60,12 +42,6 @@ ENVIRONMENTS: dict[str, Environment] = {
 gymnasium_adapter.register()
 
 __all__ = [
-    "ENVIRONMENTS",
-    "Environment",
-    "Simulator",
-    "TabularEnv",
-    "from_gymnasium_table",
-    "load_environment",
-    "load_environments",
-    "save_environment",
-]
+    "ENVIRONMENTS", "Environment", "Simulator", "TabularEnv", "from_gymnasium_table", "load_environment",
+    "load_environments", "save_environment",
+]  # fmt: skip

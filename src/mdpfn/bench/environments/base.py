@@ -1,7 +1,5 @@
 """A named MDP with what a benchmark needs to know about it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

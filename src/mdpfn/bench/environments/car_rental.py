@@ -1,7 +1,5 @@
 """Jack's car rental: two places, cars moved over night, in a size that fits small tables."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats
@@ -11,31 +9,26 @@ from mdpfn.model.mdp import TabularMDP
 
 SOURCE = "Sutton and Barto (2018), Reinforcement Learning, 2nd edition, example 4.2, with fewer cars"
 RENTAL_PRICE, MOVING_COST = 10.0, 2.0
+MAX_CARS, MAX_MOVED = 5, 2
+REQUESTS, RETURNS = (1.5, 2.0), (1.5, 1.0)  # a day, by place
 
 
-def car_rental(
-    max_cars: int = 5,
-    max_moved: int = 2,
-    *,
-    requests: tuple[float, float] = (1.5, 2.0),
-    returns: tuple[float, float] = (1.5, 1.0),
-    discount: float = 0.9,
-) -> TabularMDP:
-    """Cars at both places in the evening; action a moves a − `max_moved` of them from the first to the second.
+def car_rental() -> TabularMDP:
+    """Cars at both places in the evening; action a moves a − `MAX_MOVED` of them from the first to the second.
 
-    Moving costs 2 a car, a rented one earns 10; requests and returns are Poisson, and cars beyond `max_cars` leave.
+    Moving costs 2 a car, a rented one earns 10; requests and returns are Poisson, and cars beyond `MAX_CARS` leave.
     Cars that are not there are neither moved nor paid for.
     """
-    n = max_cars + 1
-    days = [one_day(max_cars, requests[place], returns[place]) for place in (0, 1)]
-    n_actions = 2 * max_moved + 1
+    n = MAX_CARS + 1
+    days = [one_day(*rates) for rates in zip(REQUESTS, RETURNS, strict=True)]
+    n_actions = 2 * MAX_MOVED + 1
     transition = np.zeros((n * n, n_actions, n * n))
     reward = np.zeros((n * n, n_actions))
     for first in range(n):
         for second in range(n):
             for action in range(n_actions):
-                moved = min(max(action - max_moved, -second), first)
-                morning = (min(first - moved, max_cars), min(second + moved, max_cars))
+                moved = min(max(action - MAX_MOVED, -second), first)
+                morning = (min(first - moved, MAX_CARS), min(second + moved, MAX_CARS))
                 (p_first, rented_first), (p_second, rented_second) = (
                     (day[0][cars], day[1][cars]) for day, cars in zip(days, morning, strict=True)
                 )
@@ -43,18 +36,18 @@ def car_rental(
                 reward[first * n + second, action] = RENTAL_PRICE * (rented_first + rented_second) - MOVING_COST * abs(
                     moved
                 )
-    return TabularMDP.from_dense(transition, reward, discount=discount, start=np.full(n * n, 1 / n**2))
+    return TabularMDP.from_dense(transition, reward, discount=0.9, start=np.full(n * n, 1 / n**2))
 
 
-def one_day(max_cars: int, request_rate: float, return_rate: float) -> tuple[Floats, Floats]:
+def one_day(request_rate: float, return_rate: float) -> tuple[Floats, Floats]:
     """One place: (n, n) P(cars in the evening | cars in the morning) and (n,) expected cars rented."""
-    n = max_cars + 1
+    n = MAX_CARS + 1
     evening, rented = np.zeros((n, n)), np.zeros(n)
     for morning in range(n):
         for cars, probability in enumerate(poisson_probabilities(request_rate, morning)):
             left = morning - cars
             rented[morning] += probability * cars
-            evening[morning, left:] += probability * poisson_probabilities(return_rate, max_cars - left)
+            evening[morning, left:] += probability * poisson_probabilities(return_rate, MAX_CARS - left)
     return evening, rented
 
 

@@ -1,32 +1,31 @@
 """Chain and Loop: the two small problems of Bayesian Q-learning."""
 
-from __future__ import annotations
-
 from mdpfn.bench.environments.base import Environment
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP
 
 SOURCE = "Dearden, Friedman and Russell (1998), Bayesian Q-learning; Strens (2000), A Bayesian framework for RL"
-FORWARD, BACK = range(2)
+FORWARD = 0  # the other action is back
+N_STATES, SLIP = 5, 0.2
 
 
-def chain(n_states: int = 5, *, slip: float = 0.2, discount: float = 0.95) -> TabularMDP:
+def chain() -> TabularMDP:
     """Forward moves on for nothing and pays 10 at the end, back pays 2 and returns to the first state.
 
-    With probability `slip` an action has the effect of the other one.
+    With probability 0.2 an action has the effect of the other one.
     """
-    last = n_states - 1
+    last = N_STATES - 1
 
     def outcomes(state: int, action: int) -> list[Outcome]:
         forward = Outcome(0.0, min(state + 1, last), 10.0 * (state == last))
         back = Outcome(0.0, 0, 2.0)
         chosen, other = (forward, back) if action == FORWARD else (back, forward)
-        return [chosen._replace(probability=1 - slip), other._replace(probability=slip)]
+        return [chosen._replace(probability=1 - SLIP), other._replace(probability=SLIP)]
 
-    return mdp_from_outcomes(n_states, 2, outcomes, discount=discount, start=0)
+    return mdp_from_outcomes(N_STATES, 2, outcomes, discount=0.95, start=0)
 
 
-def loop(*, discount: float = 0.95) -> TabularMDP:
+def loop() -> TabularMDP:
     """Two loops of five steps through state 0: one pays 1 whatever is done on it, the other 2, but only action 1
     keeps to it.
     """
@@ -42,7 +41,7 @@ def loop(*, discount: float = 0.95) -> TabularMDP:
             return [Outcome(1.0, 0, 0.0)]
         return [Outcome(1.0, 0, 2.0) if state == 8 else Outcome(1.0, state + 1, 0.0)]
 
-    return mdp_from_outcomes(9, 2, outcomes, discount=discount, start=0)
+    return mdp_from_outcomes(9, 2, outcomes, discount=0.95, start=0)
 
 
 ENVIRONMENTS = [

@@ -1,7 +1,5 @@
 """Combination lock: every wrong digit starts it over."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -13,12 +11,12 @@ from mdpfn.model.mdp import TabularMDP
 SOURCE = "Whitehead (1991), Complexity and cooperation in Q-learning; Kakade (2003), On the sample complexity of RL"
 
 
-def combination_lock(length: int, n_actions: int, *, seed: int = 0, discount: float = 0.99) -> TabularMDP:
-    """A lock of `length` digits with `n_actions` values each, whose code is drawn by `seed`.
+def combination_lock(length: int, n_actions: int) -> TabularMDP:
+    """A lock of `length` digits with `n_actions` values each, whose code is drawn at random, once.
 
     The right digit moves on, any other one back to the start; the last one pays 1 and opens the lock.
     """
-    code = np.random.default_rng(seed).integers(n_actions, size=length)
+    code = np.random.default_rng(0).integers(n_actions, size=length)
 
     def outcomes(state: int, action: int) -> list[Outcome]:
         if state == length:
@@ -27,7 +25,7 @@ def combination_lock(length: int, n_actions: int, *, seed: int = 0, discount: fl
             return [Outcome(1.0, 0, 0.0)]
         return [Outcome(1.0, state + 1, 1.0 * (state == length - 1))]
 
-    return mdp_from_outcomes(length + 1, n_actions, outcomes, discount=discount, start=0, terminal=[length])
+    return mdp_from_outcomes(length + 1, n_actions, outcomes, discount=0.99, start=0, terminal=[length])
 
 
 ENVIRONMENTS = [

@@ -1,7 +1,5 @@
 """DeepSea: one treasure, and exactly one sequence of actions that finds it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -13,13 +11,13 @@ from mdpfn.model.mdp import TabularMDP
 SOURCE = "Osband et al. (2020), Behaviour suite for reinforcement learning, deep sea; Osband et al. (2019), JMLR 20"
 
 
-def deep_sea(depth: int, *, seed: int = 0, discount: float = 0.99) -> TabularMDP:
+def deep_sea(depth: int) -> TabularMDP:
     """A `depth` × `depth` grid that is sunk through row by row, going left or right on the way.
 
     Right costs 0.01 / depth a step and pays 1 in the bottom right corner; which action is right differs from cell
-    to cell by `seed`. The last state is the sea floor.
+    to cell. The last state is the sea floor.
     """
-    right_action = np.random.default_rng(seed).integers(2, size=(depth, depth))
+    right_action = np.random.default_rng(0).integers(2, size=(depth, depth))
     floor = depth * depth
 
     def outcomes(state: int, action: int) -> list[Outcome]:
@@ -32,7 +30,7 @@ def deep_sea(depth: int, *, seed: int = 0, discount: float = 0.99) -> TabularMDP
         next_state = floor if row == depth - 1 else (row + 1) * depth + next_column
         return [Outcome(1.0, next_state, treasure - 0.01 / depth * goes_right)]
 
-    return mdp_from_outcomes(floor + 1, 2, outcomes, discount=discount, start=0, terminal=[floor])
+    return mdp_from_outcomes(floor + 1, 2, outcomes, discount=0.99, start=0, terminal=[floor])
 
 
 ENVIRONMENTS = [

@@ -4,8 +4,6 @@ Keys are `r` and either `P_idx` and `P_val` or `P`; optional are `r_sas_val`, `r
 `discount` and `horizon`. docs/tutorials/custom-environment.md describes them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Forest management: wait for an old forest, or cut before it burns."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -11,17 +9,10 @@ from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP
 
 SOURCE = "Chadès et al. (2014), MDPtoolbox, Ecography 37, example `forest`"
-WAIT, CUT = range(2)
+CUT = 1  # the other action is to wait
 
 
-def forest(
-    n_ages: int = 3,
-    *,
-    old_reward: float = 4.0,
-    cut_reward: float = 2.0,
-    fire_probability: float = 0.1,
-    discount: float = 0.95,
-) -> TabularMDP:
+def forest(n_ages: int = 3, *, fire_probability: float = 0.1, discount: float = 0.95) -> TabularMDP:
     """Ages 0 to n − 1. A year of waiting ages the forest unless it burns down, and pays 4 at the oldest age.
 
     Cutting pays 1, at the oldest age 2 and at age 0 nothing.
@@ -30,8 +21,8 @@ def forest(
 
     def outcomes(age: int, action: int) -> list[Outcome]:
         if action == CUT:
-            return [Outcome(1.0, 0, cut_reward if age == oldest else 1.0 * (age > 0))]
-        reward = old_reward * (age == oldest)
+            return [Outcome(1.0, 0, 2.0 if age == oldest else 1.0 * (age > 0))]
+        reward = 4.0 * (age == oldest)
         return [Outcome(fire_probability, 0, reward), Outcome(1 - fire_probability, min(age + 1, oldest), reward)]
 
     return mdp_from_outcomes(n_ages, 2, outcomes, discount=discount, start=np.full(n_ages, 1 / n_ages))

@@ -1,7 +1,5 @@
 """The frozen lake of the paper (B.1): the map of Gymnasium's, less slippery, with punished holes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.bench.environments.base import Environment
@@ -12,9 +10,7 @@ SOURCE = "Brockman et al. (2016), OpenAI Gym, FrozenLake 4x4, with the paper's s
 MAP = ("S...", ".H.H", "...H", "H..G")
 
 
-def frozen_lake(
-    *, slip: float = 0.2, hole_reward: float = -1.0, goal_reward: float = 1.0, discount: float = 0.95
-) -> TabularMDP:
+def frozen_lake(*, slip: float = 0.2) -> TabularMDP:
     """The 4 × 4 lake, from the top left to the bottom right corner.
 
     Actions are up, down, left, right; each goes to either side with probability slip / 2. Rewards are the
@@ -22,15 +18,15 @@ def frozen_lake(
     """
     grid = GridMap.of(MAP)
     entry_reward = np.zeros(len(grid))
-    entry_reward[grid.where("H")] = hole_reward
-    entry_reward[grid.where("G")] = goal_reward
+    entry_reward[grid.where("H")] = -1.0
+    entry_reward[grid.where("G")] = 1.0
     transition = np.zeros((len(grid), len(MOVES), len(grid)))
     for state in range(len(grid)):
         for action in range(len(MOVES)):
             for probability, move in slippery(action, slip):
                 transition[state, action, grid.move(state, MOVES[move])] += probability
     return TabularMDP.from_dense(
-        transition, transition @ entry_reward, discount=discount, start=grid.where("S")[0], terminal=grid.where("HG")
+        transition, transition @ entry_reward, discount=0.95, start=grid.where("S")[0], terminal=grid.where("HG")
     )
 
 

@@ -1,7 +1,5 @@
 """The gambler's problem: stake on an unfair coin until broke or at the goal."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mdpfn.bench.environments.base import Environment

@@ -1,7 +1,5 @@
 """Garnet: random MDPs in which every pair leads to a few random states."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -13,12 +11,12 @@ from mdpfn.model.mdp import TabularMDP
 SOURCE = "Archibald, McKinnon and Thomas (1995), On the generation of Markov decision processes"
 
 
-def garnet(n_states: int, n_actions: int, branching: int, *, seed: int = 0, discount: float = 0.95) -> TabularMDP:
+def garnet(n_states: int, n_actions: int, branching: int) -> TabularMDP:
     """Every pair leads to `branching` states, drawn without replacement, with probabilities cut by uniform points.
 
     Mean rewards are standard normal, one per pair.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     n_pairs = n_states * n_actions
     successors = [rng.choice(n_states, branching, replace=False).tolist() for _ in range(n_pairs)]
     cuts = np.sort(rng.random((n_pairs, branching - 1)), axis=1)
@@ -32,7 +30,7 @@ def garnet(n_states: int, n_actions: int, branching: int, *, seed: int = 0, disc
             for p, s in zip(probabilities[pair], successors[pair], strict=True)
         ]
 
-    return mdp_from_outcomes(n_states, n_actions, outcomes, discount=discount, start=0)
+    return mdp_from_outcomes(n_states, n_actions, outcomes, discount=0.95, start=0)
 
 
 ENVIRONMENTS = [

@@ -1,7 +1,5 @@
 """Both ways between tabular MDPs and Gymnasium: an environment that samples an MDP, an MDP read from a table `P`."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import gymnasium

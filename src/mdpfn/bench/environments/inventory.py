@@ -1,7 +1,5 @@
 """Inventory control: order today for a demand that shows tomorrow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,34 +8,26 @@ from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes, poisso
 from mdpfn.model.mdp import TabularMDP
 
 SOURCE = "Puterman (1994), Markov Decision Processes, sec. 3.2"
+ORDER_COST, UNIT_COST, HOLDING_COST, PRICE = 4.0, 2.0, 1.0, 8.0
 
 
-def inventory(
-    capacity: int = 3,
-    demand: Sequence[float] = (0.25, 0.5, 0.25),
-    *,
-    order_cost: float = 4.0,
-    unit_cost: float = 2.0,
-    price: float = 8.0,
-    holding_cost: float = 1.0,
-    discount: float = 0.95,
-) -> TabularMDP:
+def inventory(capacity: int = 3, demand: Sequence[float] = (0.25, 0.5, 0.25)) -> TabularMDP:
     """Stock 0 to `capacity`; action a orders a units, of which only those that fit are delivered and paid.
 
-    Sales are the smaller of stock and demand; what is there before sales costs `holding_cost` a unit. `demand` holds
+    Sales are the smaller of stock and demand; what is there before sales costs 1 a unit. `demand` holds
     the probabilities of 0, 1, 2, … units.
     """
 
     def outcomes(stock: int, action: int) -> list[Outcome]:
         ordered = min(action, capacity - stock)
         available = stock + ordered
-        cost = order_cost * (ordered > 0) + unit_cost * ordered + holding_cost * available
+        cost = ORDER_COST * (ordered > 0) + UNIT_COST * ordered + HOLDING_COST * available
         return [
-            Outcome(probability, max(available - wanted, 0), price * min(wanted, available) - cost)
+            Outcome(probability, max(available - wanted, 0), PRICE * min(wanted, available) - cost)
             for wanted, probability in enumerate(demand)
         ]
 
-    return mdp_from_outcomes(capacity + 1, capacity + 1, outcomes, discount=discount, start=0)
+    return mdp_from_outcomes(capacity + 1, capacity + 1, outcomes, discount=0.95, start=0)
 
 
 ENVIRONMENTS = [

@@ -1,7 +1,5 @@
 """Four rooms and mazes: one goal, walls in between."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

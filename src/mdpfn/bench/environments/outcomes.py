@@ -1,7 +1,5 @@
 """MDPs written down as the outcomes of every pair, the way textbooks describe them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Plants to control, with vectors for observations: a stock, the temperatures of a house, the level of a tank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium
@@ -15,11 +13,10 @@ class Plant(gymnasium.Env[Any, Any]):
     """A system with a state that moves under actions and noise, for a number of steps; a reward is minus a cost."""
 
     horizon = 100
-    n_dims: int
 
-    def __init__(self) -> None:
-        self.observation_space = spaces.Box(-np.inf, np.inf, (self.n_dims,), np.float64)
-        self.state: Floats = np.zeros(self.n_dims)
+    def __init__(self, n_dims: int, action_space: Any) -> None:
+        self.observation_space, self.action_space = spaces.Box(-np.inf, np.inf, (n_dims,), np.float64), action_space
+        self.state: Floats = np.zeros(n_dims)
         self.n_steps = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -46,11 +43,8 @@ class Plant(gymnasium.Env[Any, Any]):
 class Stock(Plant):
     """Order up to one unit a day; what lies in stock costs, what is missing costs more, and demand drifts."""
 
-    n_dims = 2
-
     def __init__(self) -> None:
-        super().__init__()
-        self.action_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+        super().__init__(2, spaces.Box(0.0, 1.0, (1,), np.float32))
 
     def start(self) -> Floats:
         """Some stock, or a backlog, and the usual demand."""
@@ -68,11 +62,10 @@ class Stock(Plant):
 class House(Plant):
     """Three rooms around one heater, which heats one of them or rests; 21 °C is wanted, the weather changes."""
 
-    n_dims, wanted = 4, 21.0
+    wanted = 21.0
 
     def __init__(self) -> None:
-        super().__init__()
-        self.action_space = spaces.Discrete(4)
+        super().__init__(4, spaces.Discrete(4))
 
     def start(self) -> Floats:
         """Temperatures of the rooms, and outside."""
@@ -91,11 +84,8 @@ class House(Plant):
 class Tank(Plant):
     """Two tanks, the upper one drains into the lower; a valve fills the upper one, the lower level should be 1."""
 
-    n_dims = 2
-
     def __init__(self) -> None:
-        super().__init__()
-        self.action_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+        super().__init__(2, spaces.Box(0.0, 1.0, (1,), np.float32))
 
     def start(self) -> Floats:
         """Any two levels."""

@@ -1,26 +1,17 @@
 """The recycling robot: search with a battery that may run empty."""
 
-from __future__ import annotations
-
 from mdpfn.bench.environments.base import Environment
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP
 
 SOURCE = "Sutton and Barto (2018), Reinforcement Learning, 2nd edition, example 3.3"
 HIGH, LOW = range(2)
-SEARCH, WAIT, RECHARGE = range(3)
+WAIT, RECHARGE = 1, 2  # action 0 searches
+STAYS_HIGH, STAYS_LOW = 0.7, 0.6
 
 
-def recycling_robot(
-    *,
-    stays_high: float = 0.7,
-    stays_low: float = 0.6,
-    search_reward: float = 2.0,
-    wait_reward: float = 1.0,
-    rescue_reward: float = -3.0,
-    discount: float = 0.95,
-) -> TabularMDP:
-    """Searching pays most, and empties a low battery with probability 1 − `stays_low`: then it is rescued and charged.
+def recycling_robot() -> TabularMDP:
+    """Searching pays most, and empties a low battery with probability 0.4: then it is rescued and charged.
 
     Recharging with a high battery does nothing.
     """
@@ -29,12 +20,12 @@ def recycling_robot(
         if action == RECHARGE:
             return [Outcome(1.0, HIGH, 0.0)]
         if action == WAIT:
-            return [Outcome(1.0, battery, wait_reward)]
+            return [Outcome(1.0, battery, 1.0)]
         if battery == HIGH:
-            return [Outcome(stays_high, HIGH, search_reward), Outcome(1 - stays_high, LOW, search_reward)]
-        return [Outcome(stays_low, LOW, search_reward), Outcome(1 - stays_low, HIGH, rescue_reward)]
+            return [Outcome(STAYS_HIGH, HIGH, 2.0), Outcome(1 - STAYS_HIGH, LOW, 2.0)]
+        return [Outcome(STAYS_LOW, LOW, 2.0), Outcome(1 - STAYS_LOW, HIGH, -3.0)]
 
-    return mdp_from_outcomes(2, 3, outcomes, discount=discount, start=HIGH)
+    return mdp_from_outcomes(2, 3, outcomes, discount=0.95, start=HIGH)
 
 
 ENVIRONMENTS = [Environment("recycling-robot", "recycling robot", SOURCE, 50, recycling_robot)]

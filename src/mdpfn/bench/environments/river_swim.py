@@ -1,7 +1,5 @@
 """RiverSwim: a little at once downstream, a lot after a long swim against the current."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mdpfn.bench.environments.base import Environment

@@ -1,7 +1,5 @@
 """Steps through an MDP, one transition at a time, fast enough to be called millions of times."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 
 import numpy as np

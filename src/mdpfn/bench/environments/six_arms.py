@@ -1,7 +1,5 @@
 """SixArms: six rooms, the better paid the harder to get into."""
 
-from __future__ import annotations
-
 from mdpfn.bench.environments.base import Environment
 from mdpfn.bench.environments.outcomes import Outcome, mdp_from_outcomes
 from mdpfn.model.mdp import TabularMDP
@@ -12,7 +10,7 @@ ROOM_REWARD = (50.0, 133.0, 300.0, 800.0, 1660.0, 6000.0)
 EXIT_OF_FIRST_ROOM = 4
 
 
-def six_arms(*, discount: float = 0.95) -> TabularMDP:
+def six_arms() -> TabularMDP:
     """From the hall, action i enters room i with its probability. A room pays for every step that its own action
     stays in it, the first room for every action but one; the others lead back to the hall.
     """
@@ -25,7 +23,7 @@ def six_arms(*, discount: float = 0.95) -> TabularMDP:
         stays = action != EXIT_OF_FIRST_ROOM if room == 0 else action == room
         return [Outcome(1.0, state, ROOM_REWARD[room]) if stays else Outcome(1.0, 0, 0.0)]
 
-    return mdp_from_outcomes(7, 6, outcomes, discount=discount, start=0)
+    return mdp_from_outcomes(7, 6, outcomes, discount=0.95, start=0)
 
 
 ENVIRONMENTS = [Environment("six-arms", "six arms", SOURCE, 100, six_arms)]

@@ -1,7 +1,5 @@
 """Two small grids whose optimal values are printed in textbooks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.bench.environments.base import Environment
@@ -32,7 +30,7 @@ def russell_norvig_grid(*, discount: float = 0.99) -> TabularMDP:
     return mdp_from_outcomes(len(grid), len(MOVES), outcomes, discount=discount, start=start, terminal=grid.where("+-"))
 
 
-def teleport_grid(*, discount: float = 0.9) -> TabularMDP:
+def teleport_grid() -> TabularMDP:
     """5 × 5 cells; any action in A pays 10 and leads to A', in B 5 and to B'; bumping into the edge costs 1.
 
     It never ends; episodes start anywhere.
@@ -45,9 +43,7 @@ def teleport_grid(*, discount: float = 0.9) -> TabularMDP:
         next_state = grid.move(state, MOVES[action])
         return [Outcome(1.0, next_state, -1.0 * (next_state == state))]
 
-    return mdp_from_outcomes(
-        len(grid), len(MOVES), outcomes, discount=discount, start=np.full(len(grid), 1 / len(grid))
-    )
+    return mdp_from_outcomes(len(grid), len(MOVES), outcomes, discount=0.9, start=np.full(len(grid), 1 / len(grid)))
 
 
 ENVIRONMENTS = [

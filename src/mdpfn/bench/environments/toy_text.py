@@ -1,7 +1,5 @@
 """Gymnasium's toy-text environments, read from their tables."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

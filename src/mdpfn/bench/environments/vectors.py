@@ -1,7 +1,5 @@
 """Environments with vectors for observations, from several packages; those that are not installed are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Windy grid: a crosswind blows upwards, harder in the middle."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from mdpfn.bench.environments.base import Environment
@@ -15,9 +13,7 @@ N_ROWS, START, GOAL = 7, (3, 0), (3, 7)
 KING_MOVES = (*MOVES, (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def windy_grid(
-    moves: tuple[tuple[int, int], ...] = MOVES, *, gusts: bool = False, discount: float = 0.95
-) -> TabularMDP:
+def windy_grid(moves: tuple[tuple[int, int], ...] = MOVES, *, gusts: bool = False) -> TabularMDP:
     """7 × 10 cells, from (3, 0) to the terminal (3, 7); every step pays −1 and drifts up by the wind of its column.
 
     With `gusts`, wind that blows at all is one stronger or one weaker with probability 1/3 each.
@@ -37,7 +33,7 @@ def windy_grid(
         return result
 
     start, goal = (row * n_columns + column for row, column in (START, GOAL))
-    return mdp_from_outcomes(N_ROWS * n_columns, len(moves), outcomes, discount=discount, start=start, terminal=[goal])
+    return mdp_from_outcomes(N_ROWS * n_columns, len(moves), outcomes, discount=0.95, start=start, terminal=[goal])
 
 
 ENVIRONMENTS = [

@@ -18,17 +18,9 @@ from mdpfn.bench.figures.data import read
 from mdpfn.bench.figures.tables import tables, tables_in, update_readme
 
 FIGURES = (
-    learning_curves,
-    offline,
-    vi_lcb_sweep,
-    leaderboard_heatmap,
-    leaderboard_curves,
-    depth,
-    posterior,
-    calibration,
-    sizes,
-    compute,
-)
+    learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves, depth, posterior, calibration,
+    sizes, compute,
+)  # fmt: skip
 
 
 def draw_figures(results: Path, directory: Path) -> list[Path]:

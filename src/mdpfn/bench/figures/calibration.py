@@ -1,7 +1,5 @@
 """Stated against observed coverage of the quantiles of Q*, for all pairs and by what is known of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

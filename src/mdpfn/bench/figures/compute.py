@@ -1,7 +1,5 @@
 """What training buys: scores of the snapshots of a run against the MDPs it had seen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of result files, and how figures and tables name, group and average them."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import TypeAlias
@@ -63,8 +61,8 @@ def group(rows: list[Row], *columns: str) -> dict[tuple[str, ...], list[Row]]:
     return groups
 
 
-def curve(rows: list[Row], x: str, y: str = "score") -> tuple[Ints, Floats, Floats]:
-    """The values of `x`, and the mean and standard deviation of `y` at each of them."""
-    at = {int(value): [float(row[y]) for row in of_x] for (value,), of_x in group(rows, x).items()}
+def curve(rows: list[Row], x: str) -> tuple[Ints, Floats, Floats]:
+    """The values of `x`, and the mean and standard deviation of the scores at each of them."""
+    at = {int(value): [float(row["score"]) for row in of_x] for (value,), of_x in group(rows, x).items()}
     xs = sorted(at)
     return np.array(xs), np.array([np.mean(at[i]) for i in xs]), np.array([np.std(at[i]) for i in xs])

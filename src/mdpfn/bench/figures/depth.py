@@ -1,7 +1,5 @@
 """Score against the depth K of the unrolled network, one panel per model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Both halves against episodes, averaged over the environments of the leaderboard: what is earned, what is known."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Mean score of every agent on every environment of the leaderboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Greedy return against episodes in context, one panel per depth K (B.2)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

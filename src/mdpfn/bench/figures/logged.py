@@ -1,7 +1,5 @@
 """The table of policies from logs of mediocre behaviour: mean score, and that of the worst tenth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

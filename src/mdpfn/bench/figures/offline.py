@@ -1,7 +1,5 @@
 """Score of the policy recovered from uniform-random data, in-context against VI-LCB (B.4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

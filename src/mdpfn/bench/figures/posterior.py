@@ -1,7 +1,5 @@
 """Score of policies from little data against the amount of data, beside the best possible."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

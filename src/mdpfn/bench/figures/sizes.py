@@ -1,7 +1,5 @@
 """Score against the number of states, one panel per amount of data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One look for all figures: legible at column width, and safe for colour-blind readers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure
 
 from mdpfn.arrays import Floats, Ints
 
-COLUMN_WIDTH, PAGE_WIDTH = 3.4, 6.8  # inches
+PAGE_WIDTH = 6.8  # inches
 SCORE_LABEL = "normalized score"
 MOST_TICKS = 8
 

@@ -1,7 +1,5 @@
 """A table of texts: as Markdown and in the terminal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from rich.table import Table as RichTable

@@ -1,7 +1,5 @@
 """Tables drawn from result files: as Markdown, between the markers of a README, and in the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -91,9 +89,9 @@ def leaderboard(rows: list[Row]) -> Table:
     note = (
         f"Earned: discounted return of all {last} episodes, and of some of them, uniform random 0 and optimal 1, "
         "clipped to −1..1; known: exact normalized value of the policy that `predict` returns, mean of those after "
-        f"{_listed(known)} episodes, clipped to 0..1. Mean of {known.n_seeds} seeds and {len(known.environments)} "
-        f"environments, ± one standard error from the seeds; solved: share of environments with at least {SOLVED} at "
-        f"the end.{known.left_out}"
+        f"{', '.join(map(str, known.x))} episodes, clipped to 0..1. Mean of {known.n_seeds} seeds and "
+        f"{len(known.environments)} environments, ± one standard error from the seeds; solved: share of environments "
+        f"with at least {SOLVED} at the end.{known.left_out}"
     )
     return Table("Leaderboard: earned and known", headers, body, note)
 
@@ -131,10 +129,6 @@ def known_after(rows: list[Row]) -> Table:
 
 def _with_error(value: float, error: float) -> str:
     return f"{value:.2f}±{error:.2f}"
-
-
-def _listed(scores: Scores) -> str:
-    return ", ".join(map(str, scores.x))
 
 
 def offline_leaderboard(rows: list[Row]) -> Table:

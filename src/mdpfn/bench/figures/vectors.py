@@ -1,7 +1,5 @@
 """The table of lives on vectors: what policies return after few episodes, and what was earned by then."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.bench.figures.data import Row, group

@@ -1,7 +1,5 @@
 """How the penalty of VI-LCB changes what it recovers, one panel per environment (B.4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import matplotlib

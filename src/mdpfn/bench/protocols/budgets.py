@@ -1,7 +1,5 @@
 """Agents with little and much time, and with rewards in other units: the leaderboard under other conditions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,19 +1,16 @@
 """How often the true Q* lies below the quantiles that a network states for it, on worlds it never saw."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, sums_by
 from mdpfn.bench.protocols.methods import StoredWeights
-from mdpfn.bench.protocols.parallel import entropy, measure_cells
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.parallel import entropy
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.errors import MdpfnError
 from mdpfn.network.planning import planner_outputs
 from mdpfn.prior.world import sample_world
@@ -36,12 +33,12 @@ class CalibrationProtocol:
     visits: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0)  # mean visits per pair
 
 
-def run(protocol: CalibrationProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-    """Measure one model into the CSV file at `path`."""
+def cells(protocol: CalibrationProtocol, weights: StoredWeights) -> list[Cell]:
+    """Every seed of one model."""
     if not weights.load().network.config.quantiles:
         limit = "its network states no quantiles of Q*"
         raise MdpfnError("weights", repr(weights.name), limit, "choose a model that does")
-    cells = [
+    return [
         Cell(
             identity=(weights.name, seed),
             settings=(protocol, weights.world),
@@ -50,7 +47,6 @@ def run(protocol: CalibrationProtocol, weights: StoredWeights, path: Path, *, co
         )
         for seed in range(protocol.seeds)
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="calibration")
 
 
 def measure(protocol: CalibrationProtocol, weights: StoredWeights, seed: int) -> list[Row]:

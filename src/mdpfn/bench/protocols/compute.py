@@ -1,7 +1,5 @@
 """Score against training compute: the snapshots of a run, from its first steps to its end."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,8 +8,7 @@ from mdpfn.bench.environments import ENVIRONMENTS
 from mdpfn.bench.protocols import convergence
 from mdpfn.bench.protocols.depth import PRIOR, DepthProtocol, measure_prior
 from mdpfn.bench.protocols.methods import StoredWeights, stored_weights
-from mdpfn.bench.protocols.parallel import measure_cells
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.errors import MdpfnError
 from mdpfn.weights.store import SUFFIX
 
@@ -28,13 +25,13 @@ class ComputeProtocol:
     online: convergence.ConvergenceProtocol = field(default_factory=convergence.ConvergenceProtocol)
 
 
-def run(protocol: ComputeProtocol, snapshots: Path, path: Path, *, command: str, workers: int) -> None:
-    """Measure every model in the directory `snapshots` into the CSV file at `path`."""
+def cells(protocol: ComputeProtocol, snapshots: Path) -> list[Cell]:
+    """Every model in the directory `snapshots`."""
     models = sorted(snapshots.glob(f"*{SUFFIX}"))
     if not models:
         limit = "it must hold the snapshots of a training run"
         raise MdpfnError("the directory", repr(str(snapshots)), limit, "train one first, with mdpfn train")
-    cells = [
+    return [
         Cell(
             identity=(environment, mdps_seen(weights)),
             settings=protocol,
@@ -44,7 +41,6 @@ def run(protocol: ComputeProtocol, snapshots: Path, path: Path, *, command: str,
         for weights in [stored_weights(str(model)) for model in models]
         for environment in (PRIOR, *protocol.online.environments)
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="compute")
 
 
 def mdps_seen(weights: StoredWeights) -> int:

@@ -1,16 +1,12 @@
 """Episodes until the greedy policy is near-optimal and stays so (B.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mdpfn.bench.environments import ENVIRONMENTS, Environment, TabularEnv
-from mdpfn.bench.protocols.leaderboard import IDENTITY, cells_on
+from mdpfn.bench.protocols.leaderboard import cells_on
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, StoredWeights
-from mdpfn.bench.protocols.parallel import measure_cells
-from mdpfn.bench.protocols.results import ResultsFile, Row
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.model.exact import Scorer
 from mdpfn.online.history import History
 
@@ -48,13 +44,10 @@ class ConvergenceProtocol:
         return methods
 
 
-def run(
-    protocol: ConvergenceProtocol, weights: StoredWeights | None, path: Path, *, command: str, workers: int
-) -> None:
-    """Measure the baselines, and the agent if there are weights, into the CSV file at `path`."""
+def cells(protocol: ConvergenceProtocol, weights: StoredWeights | None) -> list[Cell]:
+    """The baselines, and the agent if there are weights."""
     environments = [ENVIRONMENTS[name] for name in protocol.environments]
-    cells = cells_on(environments, protocol.methods(weights), protocol, measure)
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="convergence")
+    return cells_on(environments, protocol.methods(weights), protocol, measure)
 
 
 def measure(protocol: ConvergenceProtocol, environment: Environment, method: Method) -> list[Row]:

@@ -1,17 +1,14 @@
 """Score against the depth K at which a network is unrolled, far below and beyond the one it was trained at."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from mdpfn.bench.environments import ENVIRONMENTS, TabularEnv
-from mdpfn.bench.protocols.held_out import HeldOut, sample_held_out
+from mdpfn.bench.protocols.held_out import HeldOut, greedy_actions, sample_held_out
 from mdpfn.bench.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, StoredWeights
-from mdpfn.bench.protocols.parallel import generator, measure_cells, seed_of
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.parallel import generator, seed_of
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.model.exact import Scorer
 from mdpfn.training.visits import sample_budget
 
@@ -34,9 +31,9 @@ class DepthProtocol:
     budget: tuple[float, float] = (0.1, 10.0)
 
 
-def run(protocol: DepthProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-    """Measure one model at every depth into the CSV file at `path`."""
-    cells = [
+def cells(protocol: DepthProtocol, weights: StoredWeights) -> list[Cell]:
+    """One model at every depth."""
+    return [
         Cell(
             identity=(environment, weights.name, depth),
             settings=protocol,
@@ -48,7 +45,6 @@ def run(protocol: DepthProtocol, weights: StoredWeights, path: Path, *, command:
         for depth in reversed(protocol.depths)
         for environment in (PRIOR, *protocol.environments)
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="depth")
 
 
 def measure_prior(protocol: DepthProtocol, environment: str, weights: StoredWeights, depth: int) -> list[Row]:
@@ -58,7 +54,8 @@ def measure_prior(protocol: DepthProtocol, environment: str, weights: StoredWeig
         problems = held_out_of(weights, protocol.mdps_per_seed, seed)
         rng = generator("depth", seed)
         table = problems.statistics(rng, sample_budget(rng, protocol.mdps_per_seed, *protocol.budget))
-        rows.append({"seed": seed, "score": problems.score(problems.greedy(weights.load(), table, depth))})
+        policies = greedy_actions(weights.load(), table, problems.mdps, depth)
+        rows.append({"seed": seed, "score": problems.score(policies)})
     return rows
 
 

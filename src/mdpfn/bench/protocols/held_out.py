@@ -1,7 +1,5 @@
 """Problems the prior makes and training never saw, and how good policies for them are."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +8,7 @@ import numpy as np
 
 from mdpfn.agent import Agent
 from mdpfn.arrays import Floats, Ints
+from mdpfn.baselines import OFFLINE_BASELINES
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.evidence import PairTable, Statistics
 from mdpfn.model.exact import optimal_q, policy_value
@@ -27,10 +26,6 @@ class HeldOut:
     mdps: Sequence[TabularMDP]
     optimal: Floats  # (n,)
     random: Floats  # (n,)
-
-    def greedy(self, model: Model, table: PairTable, depth: int | None = None) -> list[Ints]:
-        """(S,) what the agent with this model would do in each of these problems."""
-        return greedy_actions(model, table, self.mdps, depth)
 
     def score(self, policies: Sequence[Ints | Floats]) -> float:
         """(Σ V^π/ρ − Σ V_random/ρ) / (Σ V*/ρ − Σ V_random/ρ) over the MDPs: 0 for random, 1 for optimal policies.
@@ -74,9 +69,15 @@ def statistics_of(z: PairTable, mdp: int) -> Statistics:
     return Statistics.from_table(one, terminal, rewards.min(initial=np.inf), rewards.max(initial=-np.inf))
 
 
-def greedy_actions(model: Model, table: PairTable, mdps: Sequence[TabularMDP], depth: int | None) -> list[Ints]:
+def greedy_actions(model: Model, table: PairTable, mdps: Sequence[TabularMDP], depth: int | None = None) -> list[Ints]:
     """(S,) what the agent with this model would do in each of these MDPs, given what is known of them."""
     agent = Agent(model, depth=depth)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of discounts outside the trained ones
         return [agent.plan(statistics_of(table, i), discount=mdp.discount).greedy for i, mdp in enumerate(mdps)]
+
+
+def baseline_policy(name: str, z: PairTable, number: int, mdp: TabularMDP, **settings: float) -> Floats:
+    """(S, A) what a baseline that plans on data alone makes of what a batch holds of one of its MDPs."""
+    info = ProblemInfo.of(mdp.discount)
+    return OFFLINE_BASELINES[name](statistics_of(z, number), info, generator(name), **settings).plan()

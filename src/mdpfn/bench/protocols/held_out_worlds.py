@@ -1,7 +1,5 @@
 """Worlds of the richer prior that training never saw, and how good policies for them are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -9,7 +7,6 @@ from itertools import islice
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.bench.protocols.held_out import greedy_actions
 from mdpfn.bench.protocols.parallel import generator
 from mdpfn.evidence import PairTable
 from mdpfn.model.exact import Scorer
@@ -18,7 +15,6 @@ from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.world import WorldConfig, sample_world
 from mdpfn.training.tasks import visit_pairs
 from mdpfn.training.visits import observed
-from mdpfn.weights import Model
 
 SMALLEST_GAIN = 1e-3  # of the best policy over chance, in units of the largest reward; below, a score is rounding
 
@@ -48,10 +44,6 @@ class HeldOutWorlds:
         ends = np.concatenate([mdp.terminal for mdp in self.mdps])[batch.transition.indices]
         scale = ProblemInfo.concatenate([ProblemInfo.of()] * len(seen)).reward_scale(largest)
         return observed(batch, count, sums, squares, count * ends, scale)
-
-    def greedy(self, model: Model, table: PairTable, depth: int | None = None) -> list[Ints]:
-        """(S,) what the agent with this model would do in each of these worlds."""
-        return greedy_actions(model, table, self.mdps, depth)
 
 
 def sample_held_out_worlds(n: int, seed: int, config: WorldConfig) -> HeldOutWorlds:

@@ -1,7 +1,5 @@
 """Agents against many environments: what they earn while they learn, and what they know after few episodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial

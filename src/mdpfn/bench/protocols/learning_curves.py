@@ -1,18 +1,15 @@
 """Greedy return against episodes in context, at several depths of the network (B.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.bench.environments import ENVIRONMENTS, Environment, TabularEnv
-from mdpfn.bench.protocols.leaderboard import IDENTITY, cells_on
+from mdpfn.bench.protocols.leaderboard import cells_on
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, StoredWeights
-from mdpfn.bench.protocols.parallel import measure_cells, seed_of
-from mdpfn.bench.protocols.results import ResultsFile, Row
+from mdpfn.bench.protocols.parallel import seed_of
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.model.exact import optimal_q
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.online.evaluation import evaluate
@@ -37,13 +34,12 @@ class LearningCurveProtocol:
     reference_episodes: int = 2000
 
 
-def run(protocol: LearningCurveProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-    """Measure the agent at every depth, its network's own softmax policy acting, into the CSV file at `path`."""
+def cells(protocol: LearningCurveProtocol, weights: StoredWeights) -> list[Cell]:
+    """The agent at every depth, its network's own softmax policy acting."""
     options = {"exploration": "softmax", "acting_temperature": protocol.acting_temperature}
     methods = [Method(IN_CONTEXT, {"depth": depth, **options}, weights) for depth in protocol.depths]
     environments = [ENVIRONMENTS[name] for name in protocol.environments]
-    cells = cells_on(environments, methods, protocol, measure)
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="learning curves")
+    return cells_on(environments, methods, protocol, measure)
 
 
 def measure(protocol: LearningCurveProtocol, environment: Environment, method: Method) -> list[Row]:

@@ -1,7 +1,5 @@
 """Logs of mediocre policies: soft ones some way from uniform random to optimal, and what their episodes sum up to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property

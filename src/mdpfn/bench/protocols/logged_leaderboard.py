@@ -1,7 +1,5 @@
 """What agents make of logs of mediocre policies: exact score by episodes, on average and in the worst tenth."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Sequence
@@ -27,7 +25,6 @@ from mdpfn.spaces.encoding import SpaceEncoding
 MEASURED = ("seed", "behaviour", "episodes", "score", "logged")
 PENALTIES = (0.03, 0.1, 0.3, 1.0)  # c of VI-LCB, in units of the environment's largest reward
 LEAST_VISITS = (5, 10, 20, 50)  # N∧ of SPIBB
-WORST = 0.1  # share of the scores that the conditional value at risk averages
 
 
 @dataclass(frozen=True)

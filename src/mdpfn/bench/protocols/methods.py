@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from mdpfn.agent import Agent
 from mdpfn.arrays import Floats
@@ -16,7 +16,6 @@ from mdpfn.evidence import Statistics, Transition
 from mdpfn.evidence.pooling import PoolingConfig
 from mdpfn.exploration.earning import EarningConfig
 from mdpfn.model.mdp import TabularMDP
-from mdpfn.online.history import History
 from mdpfn.online.options import Options
 from mdpfn.online.problem import OnEpisode
 from mdpfn.planners.classical import PlannerConfig
@@ -55,23 +54,6 @@ def _load(path: str) -> Model:
     return load_model(path)
 
 
-class Contestant(Protocol):
-    """Something that learns an environment or data, and is scored by the policy it ends with."""
-
-    @property
-    def history(self) -> History:
-        """How its episodes went."""
-
-    def solve(self, env: Any, episodes: int, on_episode: OnEpisode | None = None) -> None:
-        """Learn from episodes."""
-
-    def fit(self, transitions: Sequence[Transition]) -> None:
-        """Learn from logged transitions instead."""
-
-    def policy(self) -> Floats:
-        """(S, A) what it would do now."""
-
-
 @dataclass(frozen=True)
 class Method:
     """A contestant by its name in result files, with the options it is made with; ours has `weights`.
@@ -99,7 +81,7 @@ class Method:
         """The constants of explorer and planners that its results depend on."""
         return (EarningConfig(), PoolingConfig(), PlannerConfig()) if self.weights else ()
 
-    def start(self, mdp: TabularMDP, seed: int, **told: Any) -> Contestant:
+    def start(self, mdp: TabularMDP, seed: int, **told: Any) -> AgentContestant | BaselineContestant:
         """A contestant that knows the sizes of this MDP, its discount and what it is `told`: options of `reset`."""
         options = Options(discount=mdp.discount, **told)
         if self.weights is None:
@@ -115,11 +97,6 @@ class AgentContestant:
         self.spaces = mdp.n_states, mdp.n_actions
         self.options: dict[str, Any] = asdict(options)
         agent.reset(*self.spaces, seed=seed, **self.options)
-
-    @property
-    def history(self) -> History:
-        """How its episodes went."""
-        return self.agent.problem.history
 
     def solve(self, env: Any, episodes: int, on_episode: OnEpisode | None = None) -> None:
         """Learn from episodes."""
@@ -151,11 +128,6 @@ class BaselineContestant:
         self.problem = baseline_problem(
             name, *self.spaces, self.options, seed=self.seed, statistics=statistics, **settings
         )
-
-    @property
-    def history(self) -> History:
-        """How its episodes went."""
-        return self.problem.history
 
     def solve(self, env: Any, episodes: int, on_episode: OnEpisode | None = None) -> None:
         """Learn from episodes."""

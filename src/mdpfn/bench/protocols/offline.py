@@ -1,18 +1,14 @@
 """Policies recovered from a fixed set of uniform-random transitions (B.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from mdpfn.bench.environments import ENVIRONMENTS, Environment, TabularEnv
-from mdpfn.bench.protocols.leaderboard import IDENTITY, cells_on
+from mdpfn.bench.protocols.leaderboard import cells_on
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, StoredWeights
-from mdpfn.bench.protocols.parallel import measure_cells
-from mdpfn.bench.protocols.results import ResultsFile, Row
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import Transition
 from mdpfn.model.exact import Scorer
 from mdpfn.model.mdp import TabularMDP
@@ -43,11 +39,10 @@ class OfflineProtocol:
         return [Method(IN_CONTEXT, weights=weights), Method(IN_CONTEXT, {"depth": self.depth}, weights), *methods]
 
 
-def run(protocol: OfflineProtocol, weights: StoredWeights | None, path: Path, *, command: str, workers: int) -> None:
-    """Measure VI-LCB, and the agent if there are weights, into the CSV file at `path`."""
+def cells(protocol: OfflineProtocol, weights: StoredWeights | None) -> list[Cell]:
+    """VI-LCB, and the agent if there are weights."""
     environments = [ENVIRONMENTS[name] for name in protocol.environments]
-    cells = cells_on(environments, protocol.methods(weights), protocol, measure)
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="offline recovery")
+    return cells_on(environments, protocol.methods(weights), protocol, measure)
 
 
 def measure(protocol: OfflineProtocol, environment: Environment, method: Method) -> list[Row]:

@@ -1,7 +1,5 @@
 """Agents that learn from logged data against many environments: exact score by size of the data set."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Every cell runs on one thread of a process of its own pool, however many workers
 random numbers from generators named after it: the number of workers changes how long it takes, nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -38,12 +36,12 @@ def seed_of(*names: str | int) -> int:
     return int(np.random.SeedSequence(entropy(*names)).generate_state(1)[0])
 
 
-def measure_cells(cells: Sequence[Cell], results: ResultsFile, *, workers: int, title: str) -> None:
+def measure_cells(cells: Sequence[Cell], results: ResultsFile, *, workers: int) -> None:
     """Measure the cells whose rows are missing or stale; every finished cell is on disk at once."""
     missing = [cell for cell in cells if not results.has(cell)]
     if not missing:
         return
-    done = len(cells) - len(missing)
+    title, done = results.path.stem.replace("_", " "), len(cells) - len(missing)
     with Progress(title, len(cells), done=done) as progress, _pool(min(workers, len(missing))) as pool:
         with _environment(ONE_THREAD):  # workers start as work is submitted and inherit it
             running = {pool.submit(cell.measure): cell for cell in missing}

@@ -10,18 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.baselines import OFFLINE_BASELINES
-from mdpfn.bench.protocols.held_out import sample_held_out, statistics_of
+from mdpfn.bench.protocols.held_out import baseline_policy, greedy_actions, sample_held_out, statistics_of
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
-from mdpfn.bench.protocols.parallel import generator, measure_cells
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.parallel import generator
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import PairTable
-from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.paper import PriorConfig, sample_mdp
 
 IDENTITY = ("prior", "method", "weights", "visits")
@@ -44,10 +41,10 @@ class PosteriorProtocol:
         return PriorConfig(n_states=(3, 3), n_actions=(2, 2)) if name == TINY else PriorConfig()
 
 
-def run(protocol: PosteriorProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-    """Measure one model and its references at every amount of data into the CSV file at `path`."""
+def cells(protocol: PosteriorProtocol, weights: StoredWeights) -> list[Cell]:
+    """One model and its references at every amount of data."""
     methods = [(TINY, BAYES), (TINY, IN_CONTEXT), (FULL, IN_CONTEXT), (TINY, CERTAINTY), (FULL, CERTAINTY)]
-    cells = [
+    return [
         Cell(
             identity=(prior, method, weights.name if method == IN_CONTEXT else "", visits),
             settings=protocol,
@@ -57,7 +54,6 @@ def run(protocol: PosteriorProtocol, weights: StoredWeights, path: Path, *, comm
         for prior, method in methods
         for visits in protocol.visits
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="posterior")
 
 
 def measure(protocol: PosteriorProtocol, prior: str, method: str, weights: StoredWeights, visits: float) -> list[Row]:
@@ -67,21 +63,14 @@ def measure(protocol: PosteriorProtocol, prior: str, method: str, weights: Store
         problems = sample_held_out(protocol.mdps_per_seed, seed, protocol.prior(prior))
         z = problems.statistics(generator("posterior", seed), np.full(protocol.mdps_per_seed, visits))
         if method == IN_CONTEXT:
-            policies = problems.greedy(weights.load(), z)
+            policies = greedy_actions(weights.load(), z, problems.mdps)
         elif method == BAYES:
             model = TinyPosterior.sample(protocol.posterior_samples)
             policies = [model.best_policy(z, i) for i in range(len(z))]
         else:
-            policies = [certainty_equivalent(z, i, problems.mdps[i].discount) for i in range(len(z))]
+            policies = [baseline_policy(CERTAINTY, z, i, mdp).argmax(axis=1) for i, mdp in enumerate(problems.mdps)]
         rows.append({"seed": seed, "score": problems.score(policies)})
     return rows
-
-
-def certainty_equivalent(z: PairTable, mdp: int, discount: float) -> Ints:
-    """(S,) the optimal policy of the empirical model."""
-    info, rng = ProblemInfo.of(discount), np.random.default_rng(0)
-    policy: Ints = OFFLINE_BASELINES[CERTAINTY](statistics_of(z, mdp), info, rng).plan().argmax(axis=1)
-    return policy
 
 
 @dataclass(frozen=True, eq=False)

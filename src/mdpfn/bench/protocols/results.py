@@ -5,8 +5,6 @@ at once, the file is replaced atomically, and its cells are sorted, so what it h
 order in which cells finish nor on whether a run was interrupted.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import os

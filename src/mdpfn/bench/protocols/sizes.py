@@ -1,22 +1,17 @@
 """Score against the number of states, far beyond what a network was trained on, beside planning on the data alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.baselines import OFFLINE_BASELINES
-from mdpfn.bench.protocols.held_out import statistics_of
+from mdpfn.bench.protocols.held_out import baseline_policy, greedy_actions
 from mdpfn.bench.protocols.held_out_worlds import HeldOutWorlds, sample_held_out_worlds
 from mdpfn.bench.protocols.methods import IN_CONTEXT, StoredWeights
-from mdpfn.bench.protocols.parallel import generator, measure_cells
-from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
+from mdpfn.bench.protocols.parallel import generator
+from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import PairTable
-from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.prior.world import MIXTURE, WorldConfig
 
 IDENTITY = ("states", "method", "weights")
@@ -43,9 +38,9 @@ class SizesProtocol:
         return WorldConfig((n_states, n_states), discount=(self.discount, self.discount), families=families)
 
 
-def run(protocol: SizesProtocol, weights: StoredWeights, path: Path, *, command: str, workers: int) -> None:
-    """Measure one model and its references at every size into the CSV file at `path`."""
-    cells = [
+def cells(protocol: SizesProtocol, weights: StoredWeights) -> list[Cell]:
+    """One model and its references at every size."""
+    return [
         Cell(
             identity=(n_states, method, weights.name if method == IN_CONTEXT else ""),
             settings=(protocol, protocol.prior(n_states)),
@@ -55,7 +50,6 @@ def run(protocol: SizesProtocol, weights: StoredWeights, path: Path, *, command:
         for n_states in reversed(protocol.n_states)
         for method in (IN_CONTEXT, CERTAINTY, PESSIMISTIC)
     ]
-    measure_cells(cells, ResultsFile(path, IDENTITY, MEASURED, command), workers=workers, title="sizes")
 
 
 def measure(protocol: SizesProtocol, n_states: int, method: str, weights: StoredWeights) -> list[Row]:
@@ -66,7 +60,7 @@ def measure(protocol: SizesProtocol, n_states: int, method: str, weights: Stored
         for visits in protocol.visits:
             z = worlds.statistics(generator("sizes", seed, str(visits)), np.full(protocol.worlds_per_seed, visits))
             if method == IN_CONTEXT:
-                score = worlds.score(worlds.greedy(weights.load(), z))
+                score = worlds.score(greedy_actions(weights.load(), z, worlds.mdps))
             else:
                 score = worlds.score(reference_policies(protocol, method, worlds, z))
             rows.append({"visits": visits, "seed": seed, "score": score})
@@ -85,6 +79,5 @@ def reference_policies(protocol: SizesProtocol, method: str, worlds: HeldOutWorl
     for i, mdp in enumerate(worlds.mdps):
         largest = float(np.abs(mdp.outcome_reward).max())
         settings = {"penalty": protocol.penalty * largest} if method == PESSIMISTIC else {}
-        info, rng = ProblemInfo.of(mdp.discount), np.random.default_rng(0)
-        policies.append(OFFLINE_BASELINES[method](statistics_of(z, i), info, rng, **settings).plan())
+        policies.append(baseline_policy(method, z, i, mdp, **settings))
     return policies

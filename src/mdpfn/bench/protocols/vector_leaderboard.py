@@ -1,7 +1,5 @@
 """Agents on environments with vectors: what their policy returns after few episodes, and what they earned by then."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Untried pairs, predicted from what tried ones have in common, in one table with what was observed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -54,8 +52,8 @@ class FactorsOfStates(Protocol):
 class Completion:
     """Completes tables of states whose `factors` are known; what it remembers only saves time."""
 
-    def __init__(self, factors: FactorsOfStates, config: FactoredConfig = FactoredConfig()) -> None:  # noqa: B008
-        self.factors, self.config = factors, config
+    def __init__(self, factors: FactorsOfStates) -> None:
+        self.factors, self.config = factors, FactoredConfig()
         self._known: dict[int, tuple[tuple[bytes, ...], Predictions | None]] = {}  # by action: from what
         self.foreseen = Foreseen()  # of the last table
 

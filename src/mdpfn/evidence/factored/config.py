@@ -1,7 +1,5 @@
 """How readily pairs are believed to be alike."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Rules for numbers that vary: the mean reward by the context of a few factors, or as a sum over all of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +55,7 @@ def find_mean_rule(mean: Floats, visits: Floats, noise: Floats, contexts: Contex
             told = rest > 1e-9
             others = (by_context[group] * weight[group] - visits * mean) / np.where(told, rest, 1.0)
             far = (mean - others) ** 2 / (exact + noise * (1 / visits + 1 / np.where(told, rest, 1.0)))
-            score, trust = _judged(far, told, config.factor_price * size, config)
+            score, trust = _judged(far, told, config.factor_price * size)
             if score > best:
                 best, found = score, MeanRule(subset, keys, by_context, trust, found.space)
     n_columns = int(contexts.sizes.sum())
@@ -69,13 +67,13 @@ def find_mean_rule(mean: Floats, visits: Floats, noise: Floats, contexts: Contex
         told = left > EXACT
         error = (mean - x @ weights) / np.where(told, left, 1.0)
         far = error**2 / (exact + noise / visits / np.where(told, left, 1.0))
-        score, trust = _judged(far, told, config.factor_price * config.largest_subset, config)
+        score, trust = _judged(far, told, config.factor_price * config.largest_subset)
         if score > best:
             found = MeanRule(None, found.keys, weights, trust, inverse @ x)
     return found
 
 
-def _judged(far: Floats, told: Bools, price: float, config: FactoredConfig) -> tuple[float, float]:
+def _judged(far: Floats, told: Bools, price: float) -> tuple[float, float]:
     """Score and trust, from squared errors in units of what chance explains."""
     score = -float(np.where(told, np.minimum(far / 2, LARGEST), UNTOLD).sum()) - price
     return score, (float((told & (far <= FAR)).sum()) + 1) / (float(told.sum()) + 2)

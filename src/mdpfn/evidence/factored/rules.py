@@ -7,8 +7,6 @@ consistent ones the smallest are kept, all of them: where they do not agree, or 
 the rule says nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations

@@ -4,8 +4,6 @@ Which advertisement to show, which dose to give, which supplier to call: the nex
 this one. An agent must find out that nothing it does now changes what comes later.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats

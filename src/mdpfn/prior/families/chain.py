@@ -4,8 +4,6 @@ Studying for a degree, training for a race, developing a product: many right ste
 giving up early pays a little at once. Agents that take the first small reward for the best there is never find out.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.model.mdp import TabularMDP

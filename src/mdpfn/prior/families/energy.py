@@ -4,8 +4,6 @@ Batteries, stamina, budgets and goodwill follow the same pattern. What is best d
 price of running dry is learned the hard way.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.model.mdp import TabularMDP

@@ -4,8 +4,6 @@ Fetch a key and open a door, pick up a passenger and drop them off, visit three 
 together with what has been done so far; acting at the wrong place or time is a mistake that costs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints

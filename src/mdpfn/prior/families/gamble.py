@@ -4,8 +4,6 @@ Investors, poker players and firms choose how much to bet at odds they have to f
 a target once it is reached.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.model.mdp import TabularMDP

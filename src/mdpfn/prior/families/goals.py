@@ -4,8 +4,6 @@ Tasks end: a part is assembled, a patient is cured or lost, a customer signs or 
 not always a place with directions, but an action tends to do similar things in similar states.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints

@@ -4,8 +4,6 @@ Shops, blood banks and cash machines hold a stock that random demand eats up. Ho
 every order costs, whatever its size.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints

@@ -4,8 +4,6 @@ Negotiations, treatment plans, card games, sales with an end date: there is no w
 what can be had at the end, and an episode is over after a few stages.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats

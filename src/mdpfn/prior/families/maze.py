@@ -4,8 +4,6 @@ Robots, vehicles and packets move on floors, streets and networks. An action mea
 obstacles block it, and the ground does not always obey.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.arrays import Floats

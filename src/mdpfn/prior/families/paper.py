@@ -5,8 +5,6 @@ all, actions that scatter over a few of the neighbours, rewards here and there. 
 other family applies.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

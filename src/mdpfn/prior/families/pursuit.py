@@ -4,8 +4,6 @@ Prey, opponents and traffic follow their own habits. To the one who decides they
 state is where both are.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
 

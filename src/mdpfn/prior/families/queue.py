@@ -4,8 +4,6 @@ Call centres, job schedulers, road junctions and clinics hold a number that goes
 service. Waiting costs, turning people away costs, working fast costs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.model.mdp import TabularMDP

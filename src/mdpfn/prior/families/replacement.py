@@ -4,8 +4,6 @@ Machines, roads and vehicles earn less as they age until someone pays to renew t
 until someone cuts them down or disaster does. The best moment depends on rates nobody states in advance.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mdpfn.model.mdp import TabularMDP
