@@ -148,6 +148,7 @@ def _with_imagined(
 ) -> Floats:
     """Points, and those that options lead to from them, if they are apart from all others and near what was seen."""
     n_observed, n_actions, fresh = len(points), len(model.codes), points
+    cell = max(cell, config.imagined_cell)
     n_most = int(min(config.n_nodes - config.n_observed_nodes, config.imagined_ratio * n_observed))
     for _ in range(config.rounds):
         most = max(1, IMAGINED_ROLLS // n_actions)

@@ -21,6 +21,7 @@ from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.likelihood import likely_parameters
 from mdpfn.evidence.smoothed.memory import Batch, index_pairs, positive_scale, thin
+from mdpfn.evidence.smoothed.walls import walls
 
 VARIES = 1e-7  # of the size of an output: less is rounding
 FEWEST = 30  # transitions from which on outliers can be told
@@ -106,7 +107,8 @@ def fit_smoother(
     Hyper-parameters are kept from `previous` until data doubles, or residuals say that they fit no longer.
     """
     n = len(data.x)
-    rows = _chosen_rows(data, config, rng)
+    low, high, at_wall = walls(data, config)
+    rows = _chosen_rows(data, at_wall, config, rng)
     even = _even_rows(data.x[rows], data.action[rows])
     x = data.x[rows][even]
     mean_in = x.mean(0)
@@ -144,8 +146,6 @@ def fit_smoother(
         known_error = float(median.max())
 
     assert theta is not None
-    low, high = np.minimum(data.x.min(0), data.y.min(0)), np.maximum(data.x.max(0), data.y.max(0))
-    pad = 0.1 * (high - low)
     w_linear, w_smooth = posterior.w_linear * scale_out, posterior.w_smooth * scale_out
     w_linear[-1] += mean_out
     inv_length = posterior.inv_length
@@ -153,8 +153,8 @@ def fit_smoother(
         mean_in=mean_in,
         scale_in=scale_in,
         scale_out=scale_out,
-        low=low - pad,
-        high=high + pad,
+        low=low,
+        high=high,
         reward_low=float(out[:, -1].min()),
         reward_high=float(out[:, -1].max()),
         basis=np.ascontiguousarray(posterior.basis * np.append(inv_length, 1.0)[:, None]),
@@ -170,14 +170,14 @@ def fit_smoother(
     )
 
 
-def _chosen_rows(data: Batch, config: SmootherConfig, rng: np.random.Generator) -> Ints:
-    """Transitions that did not end, the recent ones and a draw of the others where there are many."""
+def _chosen_rows(data: Batch, at_wall: Bools, config: SmootherConfig, rng: np.random.Generator) -> Ints:
+    """Transitions that neither ended nor hit a wall, the recent ones and a draw of the others where there are many."""
     n, rows = len(data.x), np.arange(len(data.x))
     if n > config.n_fit:
         n_recent = config.n_fit // 3
         older = rng.choice(n - n_recent, config.n_fit - n_recent, replace=False)
         rows = np.concatenate([np.arange(n - n_recent, n), older])
-    going = rows[~data.ended[rows]]
+    going = rows[~(data.ended | at_wall)[rows]]
     return going if len(going) > 5 else rows
 
 
