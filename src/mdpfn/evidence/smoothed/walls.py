@@ -1,0 +1,35 @@
+"""Walls: limits that a number of the observation cannot pass, such as the greatest speed or the end of a track.
+
+A wall is told by successors that are exactly the lowest or the highest that was seen, time and again: smooth motion
+does not come twice to the same last bit. What hits a wall does not move smoothly, and bends the process where there is
+nothing else; without it the process extrapolates, and the wall holds back what it imagines.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdpfn.arrays import Bools, Floats
+from mdpfn.evidence.smoothed.config import SmootherConfig
+from mdpfn.evidence.smoothed.memory import Batch
+
+HITS = 2  # so many make a wall
+
+
+def walls(data: Batch, config: SmootherConfig) -> tuple[Floats, Floats, Bools]:
+    """(d,) the lowest and highest that is imagined, and (n,) transitions that hit a wall.
+
+    Where there is no wall, the range that was seen is widened. A limit that is hit often is no exception but how the
+    number moves (a flag, an empty stock): its transitions are smoothed with the others.
+    """
+    low, high = np.minimum(data.x.min(0), data.y.min(0)), np.maximum(data.x.max(0), data.y.max(0))
+    pad, rare = config.pad * (high - low), config.outlier_share * len(data.x)
+    moved = (data.y != data.x) & (high > low)
+    at_wall = np.zeros(len(data.x), np.bool_)
+    limits = []
+    for limit, outwards in ((low, -1.0), (high, 1.0)):
+        at = data.y == limit
+        hits = (at & moved).sum(0)
+        limits.append(np.where(hits >= HITS, limit, limit + outwards * pad))
+        at_wall |= (at & (hits >= HITS) & (at.sum(0) <= rare)).any(1)
+    return limits[0], limits[1], at_wall
