@@ -14,17 +14,19 @@ from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.memory import Batch
 
 HITS = 2  # so many make a wall
+VARIED = 0.5  # share of distinct numbers from which on a number is thought to be continuous
 
 
 def walls(data: Batch, config: SmootherConfig) -> tuple[Floats, Floats, Bools]:
     """(d,) the lowest and highest that is imagined, and (n,) transitions that hit a wall.
 
-    Where there is no wall, the range that was seen is widened. A limit that is hit often is no exception but how the
-    number moves (a flag, an empty stock): its transitions are smoothed with the others.
+    Where there is no wall, the range that was seen is widened. Flags and whole numbers have limits and no walls; and a
+    limit that is hit often is no exception but how the number moves (an empty stock): it is smoothed with the rest.
     """
     low, high = np.minimum(data.x.min(0), data.y.min(0)), np.maximum(data.x.max(0), data.y.max(0))
     pad, rare = config.pad * (high - low), config.outlier_share * len(data.x)
-    moved = (data.y != data.x) & (high > low)
+    varied = np.array([len(np.unique(column)) for column in data.y.T]) > VARIED * len(data.y)
+    moved = (data.y != data.x) & varied
     at_wall = np.zeros(len(data.x), np.bool_)
     limits = []
     for limit, outwards in ((low, -1.0), (high, 1.0)):
