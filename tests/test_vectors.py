@@ -14,6 +14,7 @@ from mdpfn.planners.node_values import NodeModel
 CODES = np.eye(2)
 MOTION = np.array([[1.0, 0.1], [-0.05, 0.98]])
 FORCE = np.array([[0.0, -0.05], [0.0, 0.05]])
+UNBOUNDED = np.full(2, -np.inf), np.full(2, np.inf)
 
 
 def linear_world(n: int, *, walls: float = np.inf, seed: int = 0) -> Batch:
@@ -68,22 +69,30 @@ def against_a_wall(n: int = 300, wall: float = 0.7) -> Batch:
 
 def test_a_wall_is_told_by_what_comes_to_the_same_last_bit():
     data, config = against_a_wall(wall=0.9), SmootherConfig()
-    low, high, hit = walls(data, config)
+    low, high, hit = walls(data, UNBOUNDED, config)
     assert high[0] == 0.9
     assert_array_equal(hit, data.y[:, 0] == 0.9)
     assert (low < data.y.min(0)).all()
     assert high[1] > data.y[:, 1].max()
     free = linear_world(300)
-    assert not walls(free, config)[2].any()
+    assert not walls(free, UNBOUNDED, config)[2].any()
+
+
+def test_bounds_hold_unless_they_lie():
+    rows, config = linear_world(300), SmootherConfig()
+    low, high, _ = walls(rows, (np.array([-1.2, 0.5]), np.array([1.2, 0.5])), config)
+    assert (low[0], high[0]) == (-1.2, 1.2)
+    assert low[1] < rows.y[:, 1].min()
+    assert high[1] > rows.y[:, 1].max()
 
 
 def test_limits_of_flags_and_of_numbers_that_are_often_at_them_are_no_exceptions():
     config, rows = SmootherConfig(), linear_world(300)
     flag = rows._replace(y=np.column_stack([rows.y[:, 0], rows.y[:, 1] > 0.95]))
-    assert not walls(flag, config)[2].any()
+    assert not walls(flag, UNBOUNDED, config)[2].any()
     often = against_a_wall(wall=0.3)
-    assert not walls(often, config)[2].any()
-    assert walls(often, config)[1][0] == 0.3
+    assert not walls(often, UNBOUNDED, config)[2].any()
+    assert walls(often, UNBOUNDED, config)[1][0] == 0.3
 
 
 def test_what_hits_a_wall_does_not_bend_the_world():

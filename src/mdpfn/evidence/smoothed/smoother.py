@@ -101,14 +101,18 @@ class Smoother:
 
 
 def fit_smoother(
-    data: Batch, config: SmootherConfig, rng: np.random.Generator, previous: Smoother | None = None
+    data: Batch,
+    bounds: tuple[Floats, Floats],
+    config: SmootherConfig,
+    rng: np.random.Generator,
+    previous: Smoother | None = None,
 ) -> Smoother:
     """The process given the transitions that did not end.
 
     Hyper-parameters are kept from `previous` until data doubles, or residuals say that they fit no longer.
     """
     n = len(data.x)
-    low, high, at_wall = walls(data, config)
+    low, high, at_wall = walls(data, bounds, config)
     rows = _chosen_rows(data, at_wall, config, rng)
     even = _even_rows(data.x[rows], data.action[rows])
     x = data.x[rows][even]

@@ -17,21 +17,24 @@ HITS = 2  # so many make a wall
 VARIED = 0.5  # share of distinct numbers from which on a number is thought to be continuous
 
 
-def walls(data: Batch, config: SmootherConfig) -> tuple[Floats, Floats, Bools]:
+def walls(data: Batch, bounds: tuple[Floats, Floats], config: SmootherConfig) -> tuple[Floats, Floats, Bools]:
     """(d,) the lowest and highest that is imagined, and (n,) transitions that hit a wall.
 
-    Where there is no wall, the range that was seen is widened. Flags and whole numbers have limits and no walls; and a
-    limit that is hit often is no exception but how the number moves (an empty stock): it is smoothed with the rest.
+    Where there is no wall, the range that was seen is widened, up to the `bounds` if nothing lies beyond them; to come
+    to a bound is to hit a wall. Flags and whole numbers have limits and no walls; and a limit that is hit often is no
+    exception but how the number moves (an empty stock): it is smoothed with the rest.
     """
     low, high = np.minimum(data.x.min(0), data.y.min(0)), np.maximum(data.x.max(0), data.y.max(0))
     pad, rare = config.pad * (high - low), config.outlier_share * len(data.x)
-    varied = np.array([len(np.unique(column)) for column in data.y.T]) > VARIED * len(data.y)
-    moved = (data.y != data.x) & varied
+    lowest = np.where(bounds[0] <= low, np.maximum(low - pad, bounds[0]), low - pad)
+    highest = np.where(bounds[1] >= high, np.minimum(high + pad, bounds[1]), high + pad)
+    continuous = np.array([len(np.unique(column)) for column in data.y.T]) > VARIED * len(data.y)
     at_wall = np.zeros(len(data.x), np.bool_)
     limits = []
-    for limit, outwards in ((low, -1.0), (high, 1.0)):
+    for limit, beyond, bound in ((low, lowest, bounds[0]), (high, highest, bounds[1])):
         at = data.y == limit
-        hits = (at & moved).sum(0)
-        limits.append(np.where(hits >= HITS, limit, limit + outwards * pad))
-        at_wall |= (at & (hits >= HITS) & (at.sum(0) <= rare)).any(1)
+        hits = (at & (data.y != data.x)).sum(0)
+        is_wall = continuous & (hits >= np.where(limit == bound, 1, HITS))
+        limits.append(np.where(is_wall, limit, beyond))
+        at_wall |= (at & is_wall & (at.sum(0) <= rare)).any(1)
     return limits[0], limits[1], at_wall
