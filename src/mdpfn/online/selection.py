@@ -76,13 +76,17 @@ class Selection:
     def trusted(self) -> Lived | None:
         """The plan to exploit by, None before the first.
 
-        A confirmed incumbent: the newest believes in no better, and was not lived by yet. Otherwise the newest: what
-        went wrong taught it, and the incumbent may not know of it. So it is while the incumbent has not lived long
-        enough to be known, and the newest knows more than it does.
+        A proven incumbent, or a confirmed one when the newest was tried and is not better. Otherwise the newest: it
+        knows more, and one episode that went well may have begun in a lucky place.
         """
-        incumbent = self.incumbent
-        proven = incumbent is not None and len(incumbent.returns) >= self.config.n_judged * MOMENTS
-        return incumbent if self.confirmed and (proven or not self._is_challenged) else self.newest
+        tried = self.newest is not None and bool(self.newest.returns)
+        return self.incumbent if self.proven or (self.confirmed and tried) else self.newest
+
+    @property
+    def proven(self) -> bool:
+        """Whether the incumbent lives as well as is believed possible, and did so for long, or as well as can be."""
+        long = self.incumbent is not None and len(self.incumbent.returns) >= self.config.n_judged * MOMENTS
+        return self.confirmed and (long or self.perfect)
 
     @property
     def acting(self) -> Lived | None:
