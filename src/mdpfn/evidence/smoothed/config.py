@@ -30,9 +30,9 @@ class SmootherConfig:
     n_nodes: int = 2000
     imagined_share: float = 1 / 3  # share of the nodes that may lie beyond what was seen
     imagined_ratio: float = 20.0  # imagined nodes per observed one, at most
-    cell: float = 0.05  # finest grid of nodes, in standard deviations
-    imagined_cell: float = 0.2
-    rounds: int = 6  # of imagining nodes beyond those there are
+    cell: float = 0.03  # finest grid of nodes, in standard deviations
+    imagined_cell: float = 0.2  # of the half of the imagined nodes that lies farther out,
+    rounds: int = 6  # in so many rounds
     trust: float = 2.0  # imagined nodes stay this near to what was seen, in standard deviations
     strides: tuple[int, ...] = (1, 2, 4, 8, 16)  # steps for which an action may be held
     moves: tuple[float, ...] = (1.0, 2.0)  # options move this many median node spacings,
