@@ -65,7 +65,7 @@ class Selection:
         self.newest: Lived | None = None
         self.incumbent: Lived | None = None
         self.confirmed = False  # the incumbent lives as well as the newest plan believes possible,
-        self.perfect = False  # and as well as anything could: every step pays the most that was ever paid
+        self.perfect = False  # and, proven, as well as anything could: every step pays the most that was ever paid
 
     def propose(self, plan: VectorPlan, n_data: int) -> None:
         """A new plan was made from n_data transitions."""
@@ -84,9 +84,9 @@ class Selection:
 
     @property
     def proven(self) -> bool:
-        """Whether the incumbent lives as well as is believed possible, and did so for long, or as well as can be."""
-        long = self.incumbent is not None and len(self.incumbent.returns) >= self.config.n_judged * MOMENTS
-        return self.confirmed and (long or self.perfect)
+        """Whether the incumbent lives as well as is believed possible, and was judged by as many episodes as it takes."""
+        incumbent = self.incumbent
+        return self.confirmed and incumbent is not None and len(incumbent.returns) >= self.config.n_judged * MOMENTS
 
     @property
     def acting(self) -> Lived | None:
@@ -129,4 +129,4 @@ class Selection:
         if self.incumbent is not None and self.newest is not None:
             judge, tolerance = self.newest.plan, self._tolerance(self.newest)
             self.confirmed = self.incumbent.advantage(judge) > -tolerance
-            self.perfect = self.confirmed and self.incumbent.value(judge) > judge.bound - tolerance
+            self.perfect = self.proven and self.incumbent.value(judge) > judge.bound - tolerance
