@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from mdpfn import Evidence, MdpfnError, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence, SmootherConfig
 from mdpfn.evidence.smoothed.memory import Batch, Memory
+from mdpfn.evidence.smoothed.walls import walls
 from mdpfn.planners.node_values import NodeModel
 
 CODES = np.eye(2)
 MOTION = np.array([[1.0, 0.1], [-0.05, 0.98]])
 FORCE = np.array([[0.0, -0.05], [0.0, 0.05]])
+UNBOUNDED = np.full(2, -np.inf), np.full(2, np.inf)
 
 
 def linear_world(n: int, *, walls: float = np.inf, seed: int = 0) -> Batch:
@@ -52,7 +54,68 @@ def test_imagined_states_and_rewards_stay_within_what_was_seen():
     data, x = evidence.memory.batch(), np.random.default_rng(2).uniform(-9, 9, (200, 2))
     step = evidence.model.step(x, np.zeros(200, int))
     assert data.reward.min() <= step.reward.min() <= step.reward.max() <= data.reward.max()
-    assert (np.abs(step.y) <= 1.2 * np.abs(np.concatenate([data.x, data.y])).max(0)).all()
+    seen = np.concatenate([data.x, data.y])
+    beyond = SmootherConfig().pad * np.ptp(seen, axis=0)
+    assert (step.y >= seen.min(0) - beyond).all()
+    assert (step.y <= seen.max(0) + beyond).all()
+    assert (step.y > seen.max(0)).any()  # though not to the last bit: half of a pendulum's speeds is soon seen
+
+
+def against_a_wall(n: int = 300, wall: float = 0.7) -> Batch:
+    """The linear world, but x₀ cannot exceed a wall."""
+    rows = linear_world(n)
+    return rows._replace(y=np.minimum(rows.y, [wall, np.inf]), x=np.minimum(rows.x, [wall, np.inf]))
+
+
+def test_a_wall_is_told_by_what_comes_to_the_same_last_bit():
+    data, config = against_a_wall(wall=0.9), SmootherConfig()
+    low, high, hit = walls(data, UNBOUNDED, config)
+    assert high[0] == 0.9
+    assert_array_equal(hit, data.y[:, 0] == 0.9)
+    assert (low < data.y.min(0)).all()
+    assert high[1] > data.y[:, 1].max()
+    free = linear_world(300)
+    assert not walls(free, UNBOUNDED, config)[2].any()
+
+
+def test_bounds_hold_unless_they_lie():
+    rows, config = linear_world(300), SmootherConfig()
+    low, high, _ = walls(rows, (np.array([-1.2, 0.5]), np.array([1.2, 0.5])), config)
+    assert (low[0], high[0]) == (-1.2, 1.2)
+    assert low[1] < rows.y[:, 1].min()
+    assert high[1] > rows.y[:, 1].max()
+
+
+def test_limits_of_flags_and_of_numbers_that_are_often_at_them_are_no_exceptions():
+    config, rows = SmootherConfig(), linear_world(300)
+    flag = rows._replace(y=np.column_stack([rows.y[:, 0], rows.y[:, 1] > 0.95]))
+    assert not walls(flag, UNBOUNDED, config)[2].any()
+    often = against_a_wall(wall=0.3)
+    assert not walls(often, UNBOUNDED, config)[2].any()
+    assert walls(often, UNBOUNDED, config)[1][0] == 0.3
+
+
+def test_what_hits_a_wall_does_not_bend_the_world():
+    evidence = SmoothedEvidence(2, CODES)
+    evidence.extend(against_a_wall(wall=0.9))
+    evidence.table()
+    x = np.array([[0.85, y] for y in np.linspace(-1, 1, 21)])
+    step = evidence.model.step(x, np.ones(21, int))
+    expected = np.minimum(x @ MOTION.T + FORCE[1], [0.9, np.inf])
+    assert_allclose(step.y, expected, atol=0.005)
+
+
+def test_the_reward_may_bend_where_motion_does_not():
+    """Length-scales of a jagged reward would have the process forget beyond its data how states move."""
+    rows = linear_world(250)
+    evidence = SmoothedEvidence(2, CODES)
+    evidence.extend(rows._replace(reward=np.sin(8 * rows.x[:, 0])))
+    evidence.table()
+    x = np.random.default_rng(2).uniform(1.1, 1.4, (50, 2))
+    step = evidence.model.step(x, np.ones(50, int))
+    assert_allclose(step.y, x @ MOTION.T + FORCE[1], atol=0.01)
+    inside = np.random.default_rng(3).uniform(-0.8, 0.8, (50, 2))
+    assert_allclose(evidence.model.step(inside, np.ones(50, int)).reward, np.sin(8 * inside[:, 0]), atol=0.2)
 
 
 def test_a_roll_is_many_steps():
@@ -93,7 +156,7 @@ def test_weights_locate_any_state_among_nodes():
     assert (weights >= 0).all()
     assert_allclose(weights.sum(1), 1)
     states = evidence.nodes.states
-    assert_allclose(np.einsum("nk,nkd->nd", weights, states[nodes]), x, atol=0.03)
+    assert_allclose(np.einsum("nk,nkd->nd", weights, states[nodes]), x, atol=0.02)
     linear = states @ [2.0, -1.0] + 3
     tangent, unknown = evidence.nodes.interpolate(x, linear, evidence.nodes.slopes(linear))
     assert_allclose(tangent, x @ [2.0, -1.0] + 3, atol=0.05)

@@ -65,7 +65,7 @@ class Selection:
         self.newest: Lived | None = None
         self.incumbent: Lived | None = None
         self.confirmed = False  # the incumbent lives as well as the newest plan believes possible,
-        self.perfect = False  # and as well as anything could: every step pays the most that was ever paid
+        self.perfect = False  # and, proven, as well as anything could: every step pays the most that was ever paid
 
     def propose(self, plan: VectorPlan, n_data: int) -> None:
         """A new plan was made from n_data transitions."""
@@ -76,13 +76,17 @@ class Selection:
     def trusted(self) -> Lived | None:
         """The plan to exploit by, None before the first.
 
-        A confirmed incumbent: the newest believes in no better, and was not lived by yet. Otherwise the newest: what
-        went wrong taught it, and the incumbent may not know of it. So it is while the incumbent has not lived long
-        enough to be known, and the newest knows more than it does.
+        A proven incumbent, or a confirmed one when the newest was tried and is not better. Otherwise the newest: it
+        knows more, and one episode that went well may have begun in a lucky place.
         """
+        tried = self.newest is not None and bool(self.newest.returns)
+        return self.incumbent if self.proven or (self.confirmed and tried) else self.newest
+
+    @property
+    def proven(self) -> bool:
+        """Whether the incumbent lives as well as is believed possible, and was judged by as many episodes as it takes."""
         incumbent = self.incumbent
-        proven = incumbent is not None and len(incumbent.returns) >= self.config.n_judged * MOMENTS
-        return incumbent if self.confirmed and (proven or not self._is_challenged) else self.newest
+        return self.confirmed and incumbent is not None and len(incumbent.returns) >= self.config.n_judged * MOMENTS
 
     @property
     def acting(self) -> Lived | None:
@@ -125,4 +129,4 @@ class Selection:
         if self.incumbent is not None and self.newest is not None:
             judge, tolerance = self.newest.plan, self._tolerance(self.newest)
             self.confirmed = self.incumbent.advantage(judge) > -tolerance
-            self.perfect = self.confirmed and self.incumbent.value(judge) > judge.bound - tolerance
+            self.perfect = self.proven and self.incumbent.value(judge) > judge.bound - tolerance

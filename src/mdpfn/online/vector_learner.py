@@ -104,8 +104,10 @@ class VectorLearner:
             return False
         if self.replan_every is not None and self.clock.steps_since_plan >= self.replan_every:
             return True
-        if self.selection.confirmed:  # it lives as well as is believed possible: only more data may say otherwise
+        if self.selection.proven:  # only much more data may say otherwise
             return done and not self.selection.perfect and self.evidence.growth >= config.challenge
+        if self.selection.confirmed and not done:  # it lives as well as is believed possible
+            return False
         return self.evidence.growth >= 1 + grow
 
     def begin(self, episodes: int) -> None:

@@ -38,7 +38,8 @@ class VectorProblem(Problem[VectorLearner]):
             raise MdpfnError("risk", options.risk, limit, "leave it out, or use mdpfn.Discretize")
         config = replace(SmootherConfig(), discount=options.discount)
         encoding = VectorEncoding.of_vectors(observation_space, action_space, config)
-        evidence = SmoothedEvidence(encoding.states.n_dims, encoding.codes, config, agent_rng(seed))
+        states = encoding.states
+        evidence = SmoothedEvidence(states.n_dims, encoding.codes, config, agent_rng(seed), states.bounds)
         learner = VectorLearner(evidence, explore=options.explore, replan_every=options.replan_every)
         return cls(encoding, learner, options, limits, History(options.discount))
 

@@ -124,7 +124,7 @@ def _check_lived(lived: Lived, learner: VectorLearner) -> None:
     n_outputs, n_inputs = evidence.n_dims + 1, evidence.n_dims + evidence.codes.shape[1]
     fits = plan.model.codes.shape == evidence.codes.shape and plan.model.discount == learner.config.discount
     fits &= all(((smoother.active >= 0) & (smoother.active < n_outputs)).tolist())
-    fits &= smoother.theta.shape == (n_inputs + 4 * len(smoother.active),)
+    fits &= smoother.theta.shape == (2 * n_inputs + 4 * len(smoother.active),)
     fits &= 1 <= plan.nodes.n_neighbours <= MOST_NEIGHBOURS and 0 <= plan.nodes.newton_steps <= MOST_NEIGHBOURS
     fits &= len(lived.starts) == len(lived.ends) == len(lived.returns) == len(lived.tails)
     fits &= 0 <= lived.n_data <= evidence.n_transitions and 0 <= smoother.n_fitted <= evidence.n_transitions

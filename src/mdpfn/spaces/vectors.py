@@ -63,6 +63,12 @@ class VectorCodec(Codec):
         if self.n_dims == 0:
             raise MdpfnError("the observation space", space, "it must hold at least one number", "give another one")
 
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """(d,) the lowest and the highest of every number, as the space says."""
+        flat: Any = spaces.flatten_space(self.space)
+        return flat.low.astype(np.float64), flat.high.astype(np.float64)
+
     def encode(self, value: Any) -> Any:
         """The numbers of an observation, which must be finite and of the shape of the space."""
         try:

@@ -22,15 +22,17 @@ class SmootherConfig:
     outlier_mad: float = 8.0  # a residual beyond 8 MAD + outlier_floor is a contact or a wall
     outlier_floor: float = 0.1  # in standard deviations of the output
     outlier_share: float = 0.1  # at most this share of the data is set aside
+    pad: float = 0.5  # imagined states stay within the range that was seen and this share of it
     # termination
     sparsity: float = 0.1  # strength of the reweighted ridge
     n_ends: int = 200  # ends kept for terminal rewards
     # nodes and table
     n_nodes: int = 2000
     imagined_share: float = 1 / 3  # share of the nodes that may lie beyond what was seen
-    imagined_ratio: float = 4.0  # imagined nodes per observed one, at most
-    cell: float = 0.05  # finest grid of nodes, in standard deviations
-    rounds: int = 2  # of imagining nodes beyond those there are
+    imagined_ratio: float = 20.0  # imagined nodes per observed one, at most
+    cell: float = 0.03  # finest grid of nodes, in standard deviations
+    imagined_cell: float = 0.2  # of the half of the imagined nodes that lies farther out,
+    rounds: int = 6  # in so many rounds
     trust: float = 2.0  # imagined nodes stay this near to what was seen, in standard deviations
     strides: tuple[int, ...] = (1, 2, 4, 8, 16)  # steps for which an action may be held
     moves: tuple[float, ...] = (1.0, 2.0)  # options move this many median node spacings,

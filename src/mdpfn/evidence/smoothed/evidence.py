@@ -25,7 +25,7 @@ class SmoothedEvidence:
     """Transitions of vectors, what the smoother makes of them, and the table that follows.
 
     States of transitions are vectors (d,); actions are numbers of rows of `codes`, which say what the smoother sees
-    of an action, or such a row itself. An episode is told by its observations: it goes on where the last one ended.
+    of an action, or such a row itself. `bounds` are what every number is said to stay in. An episode is told by its observations: it goes on where the last one ended.
     """
 
     def __init__(
@@ -34,7 +34,9 @@ class SmoothedEvidence:
         codes: Floats,
         config: SmootherConfig = DEFAULT_CONFIG,
         rng: np.random.Generator | None = None,
+        bounds: tuple[Floats, Floats] | None = None,
     ) -> None:
+        self.bounds = (np.full(n_dims, -np.inf), np.full(n_dims, np.inf)) if bounds is None else bounds
         self.n_dims, self.codes, self.config = n_dims, codes, config
         self.memory = Memory(n_dims, codes.shape[1], config)
         self.rng = np.random.default_rng(0) if rng is None else rng
@@ -104,7 +106,7 @@ class SmoothedEvidence:
                 raise MdpfnError("the evidence", "empty", limit, "add transitions first")
             data = self.memory.batch()
             starts = np.array(self.memory.starts or data.x[:1])
-            self.model = WorldModel.fit(data, self.codes, self.config, self.rng, self.model)
+            self.model = WorldModel.fit(data, self.codes, self.bounds, self.config, self.rng, self.model)
             self.nodes = choose_nodes(data, starts, self.model, self.config, self.rng)
             self._table = pair_table(self.model, self.nodes, data, self.config)
             self.n_tabled = self.memory.n_seen

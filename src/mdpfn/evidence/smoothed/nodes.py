@@ -138,7 +138,7 @@ def choose_nodes(
 
 
 def _with_imagined(
-    points: Floats,
+    observed: Floats,
     seen: scipy.spatial.cKDTree,
     scale: Floats,
     cell: float,
@@ -146,25 +146,30 @@ def _with_imagined(
     config: SmootherConfig,
     rng: np.random.Generator,
 ) -> Floats:
-    """Points, and those that options lead to from them, if they are apart from all others and near what was seen."""
-    n_observed, n_actions, fresh = len(points), len(model.codes), points
-    n_most = int(min(config.n_nodes - config.n_observed_nodes, config.imagined_ratio * n_observed))
-    for _ in range(config.rounds):
-        most = max(1, IMAGINED_ROLLS // n_actions)
-        if len(fresh) > most:
-            fresh = fresh[rng.choice(len(fresh), most, replace=False)]
-        x, action = np.repeat(fresh * scale, n_actions, 0), np.tile(np.arange(n_actions), len(fresh))
-        ahead = model.roll(x, action, IMAGINED_STRIDES)
-        ends = ahead.end[ahead.survival > 0.5] / scale
-        room = n_most - (len(points) - n_observed)
-        if not len(ends) or room <= 0:
-            break
-        ends = ends[thin(ends, len(ends), cell)[0]]
-        near = seen.query(ends, distance_upper_bound=config.trust)[0] < config.trust
-        apart = scipy.spatial.cKDTree(points).query(ends, distance_upper_bound=cell)[0] > cell
-        fresh = ends[near & apart]
-        if not len(fresh):
-            break
-        fresh = fresh[thin(fresh, room, cell)[0]]
-        points = np.concatenate([points, fresh])
+    """Points, and those that options lead to from them, if they are apart from all others and near what was seen.
+
+    First far ones, half of them, by rounds that go on from what the last one imagined: a state that values are only
+    extrapolated to looks like any other. Then near ones, as many as there is room for: values are smeared less.
+    """
+    points, n_actions = observed, len(model.codes)
+    n_most = int(min(config.n_nodes - len(points), config.imagined_ratio * len(points)))
+    for rounds, apart, n in ((config.rounds, max(cell, config.imagined_cell), n_most // 2), (2, cell, n_most)):
+        fresh, most = points, len(observed) + n
+        for _ in range(rounds):
+            n_from = max(1, IMAGINED_ROLLS // n_actions)
+            if len(fresh) > n_from:
+                fresh = fresh[rng.choice(len(fresh), n_from, replace=False)]
+            x, action = np.repeat(fresh * scale, n_actions, 0), np.tile(np.arange(n_actions), len(fresh))
+            ahead = model.roll(x, action, IMAGINED_STRIDES)
+            ends = ahead.end[ahead.survival > 0.5] / scale
+            if not len(ends) or len(points) >= most:
+                break
+            ends = ends[thin(ends, len(ends), apart)[0]]
+            near = seen.query(ends, distance_upper_bound=config.trust)[0] < config.trust
+            new = scipy.spatial.cKDTree(points).query(ends, distance_upper_bound=apart)[0] > apart
+            fresh = ends[near & new]
+            if not len(fresh):
+                break
+            fresh = fresh[thin(fresh, most - len(points), apart)[0]]
+            points = np.concatenate([points, fresh])
     return points

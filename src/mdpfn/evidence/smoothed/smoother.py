@@ -3,9 +3,10 @@
 k(u, u′) = s₁² (1 + u·u′) + s₂² (u·u′)² + s_f² exp(−½ Σ (u − u′)² / ℓ²),  u = ((x − mean) / std, code of the action)
 
 The linear part extrapolates from two dozen points, the quadratic one knows products of speeds, angles and actions,
-the smooth part bends both. Length-scales are shared by all outputs, variances are per output; both are maximum a
-posteriori on a few points, the posterior is Bayesian regression on Nyström points, as many as it takes. Residuals far
-out (walls, contacts) are set aside and the fit is repeated.
+the smooth part bends both. Displacements share their length-scales, the reward has its own (the angle of a pendulum
+moves more smoothly than what it costs), variances are per output; all are maximum a posteriori on a few points, the
+posterior is Bayesian regression on Nyström points, as many as it takes. Residuals far out (contacts) are set aside and
+the fit is repeated.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.likelihood import likely_parameters
 from mdpfn.evidence.smoothed.memory import Batch, index_pairs, positive_scale, thin
+from mdpfn.evidence.smoothed.regression import regress
+from mdpfn.evidence.smoothed.walls import walls
 
 VARIES = 1e-7  # of the size of an output: less is rounding
 FEWEST = 30  # transitions from which on outliers can be told
@@ -40,11 +42,11 @@ class Smoother:
     reward_low: float  # so do rewards, in the range that was seen: values that no reward bears out attract the agent
     reward_high: float
     basis: Floats  # (p + 1, m) Nyström points b over ℓ², last row −½ ‖b / ℓ‖²: u @ basis = u·b / ℓ² − ½ ‖b / ℓ‖²
-    inv_length_square: Floats  # (p + 1,) 1 / ℓ², last entry 0
+    inv_length_square: Floats  # (p, m) 1 / ℓ²
     w_linear: Floats  # (p + 1, outputs), last row the bias
     w_smooth: Floats  # (m, outputs)
     w_quadratic: Floats  # (p (p + 1) / 2, outputs) of u_i u_j with i ≤ j
-    theta: Floats  # log hyper-parameters, to start the next fit from
+    theta: Floats  # log hyper-parameters of displacements, then of the reward, to start the next fit from
     n_fitted: int  # transitions from which theta was fitted
     active: Ints  # outputs that vary
     reward_error: float  # median leave-one-out error of the reward, in standard deviations
@@ -84,8 +86,8 @@ class Smoother:
     def _exponents(self) -> Floats:
         """(f, m) features to −½ ‖(u − b) / ℓ‖²."""
         i, j = index_pairs(len(self.w_linear) - 1)
-        squares = np.where(i == j, -0.5 * self.inv_length_square[i], 0.0)
-        return np.concatenate([self.basis, np.repeat(squares[:, None], self.basis.shape[1], 1)])
+        squares = np.where((i == j)[:, None], -0.5 * self.inv_length_square[i], 0.0)
+        return np.concatenate([self.basis, squares])
 
     @cached_property
     def _weights(self) -> Floats:
@@ -99,14 +101,19 @@ class Smoother:
 
 
 def fit_smoother(
-    data: Batch, config: SmootherConfig, rng: np.random.Generator, previous: Smoother | None = None
+    data: Batch,
+    bounds: tuple[Floats, Floats],
+    config: SmootherConfig,
+    rng: np.random.Generator,
+    previous: Smoother | None = None,
 ) -> Smoother:
     """The process given the transitions that did not end.
 
     Hyper-parameters are kept from `previous` until data doubles, or residuals say that they fit no longer.
     """
     n = len(data.x)
-    rows = _chosen_rows(data, config, rng)
+    low, high, at_wall = walls(data, bounds, config)
+    rows = _chosen_rows(data, at_wall, config, rng)
     even = _even_rows(data.x[rows], data.action[rows])
     x = data.x[rows][even]
     mean_in = x.mean(0)
@@ -118,6 +125,8 @@ def fit_smoother(
     z = np.where(varies, (out - mean_out) / scale_out, 0.0)
     u = np.column_stack([(data.x[rows] - mean_in) / scale_in, data.code[rows], np.ones(len(rows))])
 
+    groups = [active[active < len(mean_in)], active[active == len(mean_in)]]  # that share length-scales
+    cut = u.shape[1] - 1 + 4 * len(groups[0])
     same = previous is not None and np.array_equal(previous.active, active)
     theta = previous.theta if previous is not None and same else None
     n_fitted = previous.n_fitted if previous is not None and same else 0
@@ -127,11 +136,14 @@ def fit_smoother(
     for attempt in range(3):
         if theta is None or (refit and attempt < 2):  # once on all, once without the outliers
             inside = even[~outlier[even]]
-            theta = likely_parameters(u[inside, :-1], z[inside][:, active], theta, config, rng)
-            n_fitted = n
+            known = [None, None] if theta is None else [theta[:cut], theta[cut:]]
+            likely = [likely_parameters(u[inside, :-1], z[inside][:, group], at, config, rng)
+                      for group, at in zip(groups, known, strict=True)]  # fmt: skip
+            theta, n_fitted = np.concatenate(likely), n
         candidates = even[~outlier[even]]
-        posterior = _posterior(u[~outlier], z[~outlier], u[candidates, :-1], active, theta, config)
-        error = np.abs(z - posterior.predict(u))
+        parts = [regress(u[~outlier], z[~outlier], u[candidates, :-1], group, of_group, config)
+                 for group, of_group in zip(groups, (theta[:cut], theta[cut:]), strict=True)]  # fmt: skip
+        error = np.abs(z - sum(part.predict(u) for part in parts))
         median = np.median(error[even], 0)
         if len(rows) < FEWEST:
             break
@@ -144,40 +156,39 @@ def fit_smoother(
         known_error = float(median.max())
 
     assert theta is not None
-    low, high = np.minimum(data.x.min(0), data.y.min(0)), np.maximum(data.x.max(0), data.y.max(0))
-    pad = 0.1 * (high - low)
-    w_linear, w_smooth = posterior.w_linear * scale_out, posterior.w_smooth * scale_out
+    w_linear = sum(part.w_linear for part in parts) * scale_out
     w_linear[-1] += mean_out
-    inv_length = posterior.inv_length
     return Smoother(
         mean_in=mean_in,
         scale_in=scale_in,
         scale_out=scale_out,
-        low=low - pad,
-        high=high + pad,
+        low=low,
+        high=high,
         reward_low=float(out[:, -1].min()),
         reward_high=float(out[:, -1].max()),
-        basis=np.ascontiguousarray(posterior.basis * np.append(inv_length, 1.0)[:, None]),
-        inv_length_square=np.append(inv_length**2, 0.0),
+        basis=np.concatenate([part.basis * np.append(part.inv_length, 1.0)[:, None] for part in parts], 1),
+        inv_length_square=np.repeat(
+            [part.inv_length**2 for part in parts], [part.basis.shape[1] for part in parts], axis=0
+        ).T.copy(),
         w_linear=np.ascontiguousarray(w_linear),  # the order in memory decides about the last bits
-        w_smooth=np.ascontiguousarray(w_smooth),
-        w_quadratic=np.ascontiguousarray(posterior.w_quadratic * scale_out),
+        w_smooth=np.concatenate([part.w_smooth for part in parts]) * scale_out,
+        w_quadratic=np.ascontiguousarray(sum(part.w_quadratic for part in parts) * scale_out),
         theta=theta,
         n_fitted=n_fitted,
         active=active,
-        reward_error=posterior.reward_error,
+        reward_error=parts[1].reward_error,
         known_error=known_error,
     )
 
 
-def _chosen_rows(data: Batch, config: SmootherConfig, rng: np.random.Generator) -> Ints:
-    """Transitions that did not end, the recent ones and a draw of the others where there are many."""
+def _chosen_rows(data: Batch, at_wall: Bools, config: SmootherConfig, rng: np.random.Generator) -> Ints:
+    """Transitions that neither ended nor hit a wall, the recent ones and a draw of the others where there are many."""
     n, rows = len(data.x), np.arange(len(data.x))
     if n > config.n_fit:
         n_recent = config.n_fit // 3
         older = rng.choice(n - n_recent, config.n_fit - n_recent, replace=False)
         rows = np.concatenate([np.arange(n - n_recent, n), older])
-    going = rows[~data.ended[rows]]
+    going = rows[~(data.ended | at_wall)[rows]]
     return going if len(going) > 5 else rows
 
 
@@ -206,91 +217,3 @@ def _outliers(error: Floats, median: Floats, even: Ints, config: SmootherConfig)
     score = (error / limit).max(1)
     outlier: Bools = score > max(1.0, float(np.quantile(score[even], 1 - config.outlier_share)))
     return outlier
-
-
-@dataclass(frozen=True, eq=False)
-class _Posterior:
-    """Regression weights on [u, 1] and on Nyström points, for standardized outputs."""
-
-    inv_length: Floats
-    basis: Floats  # (p + 1, m) b / ℓ, last row −½ ‖b / ℓ‖²
-    w_linear: Floats
-    w_smooth: Floats
-    w_quadratic: Floats
-    reward_error: float
-
-    def predict(self, u: Floats) -> Floats:
-        """(n, outputs) of inputs."""
-        smooth = _kernel(u, self.inv_length, self.basis) @ self.w_smooth
-        return np.asarray(u @ self.w_linear + _products(u) @ self.w_quadratic + smooth)
-
-
-def _products(u: Floats) -> Floats:
-    """(n, p (p + 1) / 2) u_i u_j with i ≤ j, without the trailing one."""
-    i, j = index_pairs(u.shape[1] - 1)
-    return u.take(i, 1) * u.take(j, 1)
-
-
-def _kernel(u: Floats, inv_length: Floats, basis: Floats) -> Floats:
-    v = u.copy()
-    v[:, :-1] *= inv_length
-    return np.asarray(np.exp(np.minimum(v @ basis - 0.5 * (v[:, :-1] ** 2).sum(1)[:, None], 0)))
-
-
-def _posterior(
-    u: Floats, z: Floats, candidates: Floats, active: Ints, theta: Floats, config: SmootherConfig
-) -> _Posterior:
-    """Bayesian regression on [u, 1, L⁻¹ k(u, basis)] with the variances of theta; the basis are some candidates."""
-    p, q = u.shape[1] - 1, len(active)
-    inv_length = np.exp(-theta[:p])
-    s_f, s_1, s_2, s_n = np.exp(2 * theta[p:]).reshape(4, q)
-    negligible = config.unexplained / max(float((s_f / s_n).max(initial=0.0)), 1.0)
-    b = _pivots(candidates * inv_length, config.n_inducing, negligible)
-    square = (b * b).sum(1)
-    basis = np.concatenate([b.T, -0.5 * square[None]])
-    m = len(b)
-    k_mm = np.exp(-0.5 * np.maximum(square[:, None] + square - 2 * b @ b.T, 0))
-    chol = np.linalg.cholesky(k_mm + 1e-6 * np.eye(m))
-    smooth = scipy.linalg.solve_triangular(chol, _kernel(u, inv_length, basis).T, lower=True, check_finite=False).T
-    f = np.concatenate([u, _products(u), smooth], 1)
-    i, j = index_pairs(p)
-    twice = np.where(i < j, 2.0, 1.0)  # (u·v)² = Σ_i≤j twice_ij (u_i u_j) (v_i v_j)
-    gram, moment = f.T @ f, f.T @ z
-    w = np.zeros((f.shape[1], z.shape[1]))
-    reward_error, diagonal = 0.0, np.arange(f.shape[1])
-    for o, k in enumerate(active):
-        s = gram / s_n[o]
-        ridge = 1 / np.concatenate([np.full(1 + p, s_1[o]), s_2[o] * twice, np.full(m, s_f[o])])
-        s[diagonal, diagonal] += ridge + 1e-9 * np.trace(s) / len(s)
-        factor = scipy.linalg.cho_factor(s, lower=True, check_finite=False)
-        w[:, k] = scipy.linalg.cho_solve(factor, moment[:, k] / s_n[o], check_finite=False)
-        if k == z.shape[1] - 1 and len(z) >= 2 * FEWEST:
-            half = scipy.linalg.solve_triangular(np.tril(factor[0]), f.T, lower=True, check_finite=False)
-            leverage = np.einsum("ij,ij->j", half, half) / s_n[o]
-            left_out = np.abs(z[:, k] - f @ w[:, k]) / np.maximum(1e-3, 1 - leverage)
-            reward_error = float(np.median(left_out))
-    w_linear, w_quadratic, w_white = np.split(w, [1 + p, 1 + p + len(i)])
-    w_smooth = scipy.linalg.solve_triangular(chol.T, w_white, lower=False)
-    return _Posterior(inv_length, basis, w_linear, w_smooth, w_quadratic, reward_error)
-
-
-def _pivots(v: Floats, m: int, negligible: float) -> Floats:
-    """At most m rows of v, each the one whose value the others tell least about, until all of them tell enough.
-
-    A pivoted Cholesky factorization of exp(−½ ‖v − v′‖²): smooth worlds need a few dozen points.
-    """
-    n = len(v)
-    factor, left, picked = np.empty((m, n)), np.ones(n), 0
-    norms, rows = (v * v).sum(1), []
-    while picked < m:
-        far = int(left.argmax())
-        if left[far] <= negligible:
-            break
-        rows.append(far)
-        k = np.exp(-0.5 * np.maximum(norms - 2 * (v @ v[far]) + norms[far], 0))
-        k -= factor[:picked, far] @ factor[:picked]
-        k /= np.sqrt(left[far])
-        factor[picked] = k
-        left -= k * k
-        picked += 1
-    return v[rows]

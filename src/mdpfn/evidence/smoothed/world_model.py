@@ -47,12 +47,13 @@ class WorldModel:
         cls,
         data: Batch,
         codes: Floats,
+        bounds: tuple[Floats, Floats],
         config: SmootherConfig,
         rng: np.random.Generator,
         previous: WorldModel | None = None,
     ) -> WorldModel:
         """All parts fitted to the transitions."""
-        smoother = fit_smoother(data, config, rng, previous.smoother if previous else None)
+        smoother = fit_smoother(data, bounds, config, rng, previous.smoother if previous else None)
         termination = fit_termination(data, smoother.mean_in, smoother.scale_in, config, rng)
         potential = fit_potential(data, len(codes), smoother, rng)
         return cls(smoother, termination, potential, codes, config.discount)
