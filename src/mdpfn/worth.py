@@ -29,7 +29,7 @@ REGRET_DRAWS = 48
 CURSE_DRAWS = 24  # models whose best policies tell how much better a chosen policy looks than it is
 MOST_RISKS = 5  # pairs that are named
 MEDIAN = np.array([0.5])
-CURSE = 0.5  # of the excess of the best of drawn models: the recommended policy is more careful than these
+LUCK = 0.5  # standard deviations by which a policy looks better than it is, at most: no more than the better one of two
 ROUNDING = 1e-9  # of a value: by less, no policy is better than another
 SPREAD = 1.08  # that values of the logged policy have beyond that of draws
 
@@ -182,8 +182,8 @@ class Worth:
         """The value of π (S, A), which may have been chosen by the same data."""
         at_start, by_state = self._draws(policy), self._expected.policy_value(policy, self.discount)[0]
         return PolicyValue(
-            float(at_start.mean()) - self._excess(chosen=chosen),
-            self._calibrated(self._spread_out(at_start), chosen=chosen),
+            float(at_start.mean()) - self._excess(at_start, chosen=chosen),
+            self._calibrated(at_start, chosen=chosen),
             by_state,
             self._effective_sample_size(policy),
             self._risks(self._contributions(policy)),
@@ -238,7 +238,7 @@ class Worth:
     @cached_property
     def _posterior(self) -> ModelPosterior:
         """What is rare and was not seen yet is worth to a policy what else follows: it is left out."""
-        return replace(self.plan.posterior, unseen=0.0)
+        return replace(self.plan.posterior, unseen=np.zeros_like(self.plan.posterior.unseen))
 
     @cached_property
     def _models(self) -> Models:
@@ -280,14 +280,15 @@ class Worth:
 
     def _calibrated(self, draws: Floats, *, chosen: bool) -> Floats:
         """Draws with tails as heavy as `tail_steps` says, less the excess of what was chosen by the same data."""
-        mean, spread = draws.mean(), draws.std()
+        mean, spread, excess = draws.mean(), draws.std(), self._excess(draws, chosen=chosen)
         if spread > 0:
             level = scipy.special.ndtr((draws - mean) / spread)
             draws = mean + spread * tail_steps(self._posterior.n_visits, np.clip(level, 1e-3, 1 - 1e-3))
-        return draws - self._excess(chosen=chosen)
+        return draws - excess
 
-    def _excess(self, *, chosen: bool) -> float:
-        return CURSE * self._curse if chosen else 0.0
+    def _excess(self, draws: Floats, *, chosen: bool) -> float:
+        """What is taken off: nothing from what is known exactly."""
+        return min(self._curse, LUCK * float(draws.std())) if chosen else 0.0
 
     def _spread_out(self, draws: Floats) -> Floats:
         mean = draws.mean()

@@ -11,19 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of
 from mdpfn.evidence import PairTable
-from mdpfn.evidence.pooling import concentration
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.policy_values import policy_values
+from mdpfn.planners.arrival import arrival_rewards
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, estimate
 from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.planners.unseen import unseen_weights
 
 SMALLEST_SHARE = 1e-12  # of a transition that was observed, in a drawn model
-EXPLAINED = 0.98  # of the variance of rewards: then successors explain them
-VARIES = 1e-9  # of the mean square of rewards; less variance is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +79,7 @@ class ModelPosterior:
     unvisited: Bools  # (rows,)
     prior: Floats  # (rows, levels) quantiles of Q* by the prior
     levels: Floats  # (levels,)
-    pooling: float  # k
-    unseen: float  # c
+    unseen: Floats  # (rows,) c
     arrival_reward: Floats  # (S,) what arriving in a state pays …
     on_arrival: Bools  # (rows,) … for pairs whose rewards are explained by it
 
@@ -90,16 +87,15 @@ class ModelPosterior:
     def of(cls, observed: PairTable, prior: Floats, levels: tuple[float, ...]) -> ModelPosterior:
         """The posterior of the only MDP of a table, given quantiles (S, A, levels) of Q* by the prior."""
         table, unvisited = _completed(observed)
-        arrival_reward, explained = _arrival_rewards(observed)
-        on_arrival = np.zeros(len(table.pair), dtype=bool)
-        on_arrival[np.flatnonzero(~unvisited)] = explained
+        arrival_reward, explained = arrival_rewards(observed)
+        on_arrival, unseen = np.zeros(len(table.pair), dtype=bool), np.zeros(len(table.pair))
+        on_arrival[~unvisited], unseen[~unvisited] = explained, unseen_weights(observed)
         return cls(
             table=table,
             unvisited=unvisited,
             prior=prior.reshape(-1, prior.shape[-1])[table.pair],
             levels=np.array(levels),
-            pooling=concentration(observed),
-            unseen=_seen_once(observed),
+            unseen=unseen,
             arrival_reward=arrival_reward,
             on_arrival=on_arrival,
         )
@@ -119,26 +115,25 @@ class ModelPosterior:
     def expected(self, levels: Floats) -> Models:
         """The mean of the data's models, once for each of some levels of the prior."""
         z, n = self.table, len(levels)
-        concentration = self._concentrations()
-        share = concentration / sums_by(z.transition_row, concentration, len(z.pair))[z.transition_row]
         unseen = np.where(self.unvisited, 1.0, self.unseen / (self.unseen + z.n_visits))
-        shares, unseens, rewards = (np.tile(each, (n, 1)) for each in (share, unseen, z.mean_reward))
+        shares, unseens, rewards = (np.tile(each, (n, 1)) for each in (z.successor_probs, unseen, z.mean_reward))
         return self._models(shares, unseens, rewards, _at(self.prior, self.levels, levels))
 
     def drawn(self, rng: np.random.Generator, n: int, *, median_prior: bool = False) -> Models:
         """Draws. The prior says too much or too little of all pairs alike; or, with `median_prior`, its median."""
         z, row = self.table, self.table.transition_row
-        weight = rng.standard_gamma(self._concentrations(), size=(n, len(row)))
+        weight = rng.standard_gamma(z.transition_count, size=(n, len(row)))
         total = np.add.reduceat(weight, offsets_of(z.n_successors)[:-1], axis=1)
         share = np.maximum(weight / total[:, row], SMALLEST_SHARE)
         unseen = np.tile(self.unvisited.astype(np.float64), (n, 1))
-        if self.unseen > 0:
-            unseen = np.where(self.unvisited, 1.0, rng.beta(self.unseen, z.n_visits, size=(n, len(z.pair))))
+        rare = self.unseen > 0
+        unseen[:, rare] = rng.beta(self.unseen[rare], z.n_visits[rare], size=(n, int(rare.sum())))
         error = np.where(self.unvisited, 0.0, reward_error(z, ~self.unvisited))
         reward = z.mean_reward + error * rng.standard_normal((n, len(z.pair)))
         if self.on_arrival.any():
-            arrived = np.add.reduceat(share * self.arrival_reward[z.successor], offsets_of(z.n_successors)[:-1], axis=1)
-            reward = np.where(self.on_arrival, arrived, z.mean_reward)  # nothing else makes rewards vary
+            more = (share - z.successor_probs) * self.arrival_reward[z.successor]
+            moved = z.mean_reward + np.add.reduceat(more, offsets_of(z.n_successors)[:-1], axis=1)
+            reward = np.where(self.on_arrival, moved, reward)  # nothing else makes these vary
         level = np.full(n, 0.5) if median_prior else rng.permutation((np.arange(n) + 0.5) / n)
         return self._models(share, unseen, reward, _at(self.prior, self.levels, level))
 
@@ -146,11 +141,6 @@ class ModelPosterior:
         z = self.table
         ends = 1 - z.going_on * (1 - unseen)[:, z.transition_row]
         return Models(z, share, ends, (1 - unseen) * reward + unseen * otherwise)
-
-    def _concentrations(self) -> Floats:
-        """(observed,) of the Dirichlet distributions of successors."""
-        z = self.table
-        return z.transition_count + np.where(z.n_successors > 1, self.pooling, 0.0)[z.transition_row]
 
 
 def ignorant_prior(observed: PairTable, discount: float) -> tuple[Floats, tuple[float, ...]]:
@@ -196,48 +186,6 @@ def _completed(z: PairTable) -> tuple[PairTable, Bools]:
         **{name: joined(name, more, order) for name, more in of_pair.items()},
         **{name: joined(name, more, by_row) for name, more in of_transition.items()},
     ), order >= len(z.pair)
-
-
-def _seen_once(z: PairTable) -> float:
-    """Successors that were seen only once, per pair with more visits than one; 1 where there is none."""
-    tells = z.n_visits > 1
-    if not tells.any():
-        return 1.0
-    once = sums_by(z.transition_row, (z.transition_count == 1).astype(np.float64), len(z.pair))
-    return float(once[tells].mean())
-
-
-def _arrival_rewards(z: PairTable) -> tuple[Floats, Bools]:
-    """(S,) what arriving in a state pays and (visited,) for which pairs; for none unless that explains their rewards.
-
-    Rewards are summed up by pair, so that what each successor paid is told by pairs together: by all of them, or by
-    those whose rewards vary.
-    """
-    deviation = z.n_visits * np.maximum(z.reward_square_sum / z.n_visits - z.mean_reward**2, 0)
-    varies = deviation > VARIES * z.reward_square_sum
-    if varies.any():
-        for tells in (np.ones_like(varies), varies):
-            paid, error = _paid_on_arrival(z, tells, float(deviation.sum()))
-            if error < 1 - EXPLAINED:
-                return paid, varies
-    return np.zeros(int(z.n_states[0])), np.zeros_like(varies)
-
-
-def _paid_on_arrival(z: PairTable, tells: Bools, variance: float) -> tuple[Floats, float]:
-    """(S,) rewards of arriving that fit the mean rewards of some pairs best, and how much they leave unexplained."""
-    observed = tells[z.transition_row]
-    seen, place = np.unique(z.successor[observed], return_inverse=True)
-    row = (np.cumsum(tells) - 1)[z.transition_row[observed]]
-    n, mean = z.n_visits[tells], z.mean_reward[tells]
-    share = csr_array((z.successor_probs[observed], (row, place)), shape=(len(n), len(seen)))
-    weight = np.sqrt(n)
-    normal = (share * weight[:, None]).T @ (share * weight[:, None])
-    paid = np.linalg.lstsq(normal.toarray(), share.T @ (n * mean), rcond=1e-9)[0]
-    told = n * (share @ paid**2 - (share @ paid) ** 2)
-    missed = n * (share @ paid - mean) ** 2
-    reward = np.zeros(int(z.n_states[0]))
-    reward[seen] = paid
-    return reward, max(abs(float(told.sum()) - variance), float(missed.sum())) / variance
 
 
 def _at(quantiles: Floats, levels: Floats, wanted: Floats) -> Floats:

@@ -1,0 +1,53 @@
+"""What arriving in a state pays, where that explains rewards: they are then drawn together with successors.
+
+Rewards are summed up by pair, so that what each successor paid is told by pairs together: by all of them, or by those
+whose rewards vary. It explains the rewards of a pair if it gives both their mean and their variance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mdpfn.arrays import Bools, Floats
+from mdpfn.evidence import PairTable
+
+UNEXPLAINED = 0.02  # of the variance of the rewards of a pair, at most
+VARIES = 1e-9  # of the mean square of rewards; less variance is rounding
+
+
+def arrival_rewards(z: PairTable) -> tuple[Floats, Bools]:
+    """(S,) what arriving in a state pays, and (visited,) the pairs whose rewards vary, as that says."""
+    variance = np.maximum(z.reward_square_sum / z.n_visits - z.mean_reward**2, 0)
+    varies = variance > VARIES * z.reward_square_sum / z.n_visits
+    best = np.zeros(int(z.n_states[0])), np.zeros_like(varies)
+    if varies.any():
+        for tells in (np.ones_like(varies), varies):
+            paid = _paid_on_arrival(z, tells)
+            explained = varies & _explains(z, paid, variance)
+            if explained.sum() > best[1].sum():
+                best = paid, explained
+    return best
+
+
+def _paid_on_arrival(z: PairTable, tells: Bools) -> Floats:
+    """(S,) rewards of arriving that fit the mean rewards of some pairs best."""
+    observed = tells[z.transition_row]
+    seen, place = np.unique(z.successor[observed], return_inverse=True)
+    row = (np.cumsum(tells) - 1)[z.transition_row[observed]]
+    n, mean = z.n_visits[tells], z.mean_reward[tells]
+    share = csr_array((z.successor_probs[observed], (row, place)), shape=(len(n), len(seen)))
+    weight = np.sqrt(n)
+    normal = (share * weight[:, None]).T @ (share * weight[:, None])
+    reward = np.zeros(int(z.n_states[0]))
+    reward[seen] = np.linalg.lstsq(normal.toarray(), share.T @ (n * mean), rcond=1e-9)[0]
+    return reward
+
+
+def _explains(z: PairTable, paid: Floats, variance: Floats) -> Bools:
+    """(visited,) pairs whose rewards have the mean and the variance that arriving would give them."""
+    mean, square = (
+        np.bincount(z.transition_row, z.successor_probs * each[z.successor], len(z.pair)) for each in (paid, paid**2)
+    )
+    right = np.abs(square - mean**2 - variance) <= UNEXPLAINED * variance
+    return np.asarray(right & ((mean - z.mean_reward) ** 2 <= UNEXPLAINED * variance / z.n_visits))
