@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.checks import a_path, checked_flags, checked_ids, checked_mask, finite_floats
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence.counts import LARGEST_REWARD as LARGEST_REWARD
-from mdpfn.evidence.counts import Counts, Rests, Sums
-from mdpfn.evidence.counts import checked_reward as checked_reward
+from mdpfn.evidence.counts import Counts, Rests, Sums, checked_reward
 from mdpfn.evidence.exact import exact_sum
 from mdpfn.evidence.table import PairTable
 

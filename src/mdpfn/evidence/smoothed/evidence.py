@@ -8,13 +8,13 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.errors import MdpfnError
+from mdpfn.evidence.counts import LARGEST_REWARD, checked_reward
 from mdpfn.evidence.protocol import Novelty, Transition
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.memory import Batch, Memory
 from mdpfn.evidence.smoothed.nodes import Nodes, choose_nodes
 from mdpfn.evidence.smoothed.table import pair_table
 from mdpfn.evidence.smoothed.world_model import WorldModel
-from mdpfn.evidence.statistics import LARGEST_REWARD, checked_reward
 from mdpfn.evidence.table import PairTable
 
 LARGEST_NUMBER = LARGEST_REWARD  # so that sums of squares do not overflow
