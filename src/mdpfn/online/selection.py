@@ -84,7 +84,7 @@ class Selection:
 
     @property
     def proven(self) -> bool:
-        """Whether the incumbent lives as well as is believed possible, and was judged by as many episodes as it takes."""
+        """Whether the incumbent lives as well as is believed possible, judged by as many episodes as it takes."""
         incumbent = self.incumbent
         return self.confirmed and incumbent is not None and len(incumbent.returns) >= self.config.n_judged * MOMENTS
 

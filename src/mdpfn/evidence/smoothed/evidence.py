@@ -25,7 +25,8 @@ class SmoothedEvidence:
     """Transitions of vectors, what the smoother makes of them, and the table that follows.
 
     States of transitions are vectors (d,); actions are numbers of rows of `codes`, which say what the smoother sees
-    of an action, or such a row itself. `bounds` are what every number is said to stay in. An episode is told by its observations: it goes on where the last one ended.
+    of an action, or such a row itself. `bounds` are what every number is said to stay in. An episode is told by its
+    observations: it goes on where the last one ended.
     """
 
     def __init__(
