@@ -28,10 +28,10 @@ class SmootherConfig:
     n_ends: int = 200  # ends kept for terminal rewards
     # nodes and table
     n_nodes: int = 2000
-    imagined_share: float = 1 / 3  # share of the nodes that may lie beyond what was seen
+    imagined_share: float = 1 / 3  # share of the nodes that is left to imagined ones
     imagined_ratio: float = 20.0  # imagined nodes per observed one, at most
     cell: float = 0.03  # finest grid of nodes, in standard deviations
-    imagined_cell: float = 0.2  # of the half of the imagined nodes that lies farther out,
+    imagined_cell: float = 0.2  # of the imagined nodes that come first and lie farther out,
     rounds: int = 6  # in so many rounds
     trust: float = 2.0  # imagined nodes stay this near to what was seen, in standard deviations
     strides: tuple[int, ...] = (1, 2, 4, 8, 16)  # steps for which an action may be held

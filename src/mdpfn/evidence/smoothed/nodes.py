@@ -148,13 +148,14 @@ def _with_imagined(
 ) -> Floats:
     """Points, and those that options lead to from them, if they are apart from all others and near what was seen.
 
-    First far ones, half of them, by rounds that go on from what the last one imagined: a state that values are only
-    extrapolated to looks like any other. Then near ones, as many as there is room for: values are smeared less.
+    First far ones, by rounds that go on from what the last one imagined: a state that values are only extrapolated to
+    looks like any other. Then near ones, if there is room for them, as in few dimensions: values are smeared less.
     """
     points, n_actions = observed, len(model.codes)
     n_most = int(min(config.n_nodes - len(points), config.imagined_ratio * len(points)))
-    for rounds, apart, n in ((config.rounds, max(cell, config.imagined_cell), n_most // 2), (2, cell, n_most)):
-        fresh, most = points, len(observed) + n
+    most = len(observed) + n_most
+    for rounds, apart in ((config.rounds, max(cell, config.imagined_cell)), (2, cell)):
+        fresh = points
         for _ in range(rounds):
             n_from = max(1, IMAGINED_ROLLS // n_actions)
             if len(fresh) > n_from:
