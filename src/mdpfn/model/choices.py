@@ -20,7 +20,7 @@ from mdpfn.arrays import Floats, Ints, offsets_of, ranges_of
 
 DENSE_STATES = 150  # up to here a dense system is solved faster than a sparse one
 EXACT_STATES = 300  # beyond, the system of a noisy model becomes expensive
-SWEEPS_BETWEEN = 3  # before a system: values travel by one state in each
+SWEEPS_BETWEEN = 2  # before a system: values travel by one state in each
 MAX_IMPROVEMENTS = 100
 ROUNDING = 1e-10  # relative; a choice that is better by less is not better
 FORGOTTEN = 1e-18  # what is weighted by less does not count
@@ -72,15 +72,15 @@ def solve(choices: Choices, start: Floats, tolerance: float) -> Solution:
     return swept(choices, start, tolerance, MAX_SWEEPS)
 
 
-def _exact(choices: Choices, best: Floats) -> Solution:
+def _exact(choices: Choices, value: Floats) -> Solution:
     """Values of the best choices, to rounding."""
     for _ in range(MAX_IMPROVEMENTS):
-        for _ in range(SWEEPS_BETWEEN):
-            q, best = _backup(choices, best)
-        value = _value_of(choices, _chosen(choices, q, best))
         q, best = _backup(choices, value)
         if (np.abs(best - value) <= ROUNDING * (1 + np.abs(value))).all():
             break
+        for _ in range(SWEEPS_BETWEEN):
+            q, best = _backup(choices, best)
+        value = _value_of(choices, _chosen(choices, q, best))
     return Solution(q, best)
 
 
