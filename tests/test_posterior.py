@@ -102,7 +102,7 @@ def _chances_by_enumeration(z, n: int) -> tuple[float, float]:
 def test_what_was_not_seen_yet_is_told_by_pairs_with_more_visits():
     """Sums over successors are the share of all orders of the visits in which the next one is new."""
     s = [0] * 6 + [1] * 4 + [2] * 3 + [3]
-    t = [0, 0, 0, 1, 1, 2] + [1, 1, 1, 1] + [0, 0, 3] + [2]
+    t = [0, 0, 0, 1, 1, 2, 1, 1, 1, 1, 0, 0, 3, 2]
     z = Statistics.from_transitions(s, [0] * len(s), [0.0] * len(s), t).table()
     for n in range(1, 6):
         found = [float(each[0]) for each in _chances_of_new(z, np.array([float(n)]))]
