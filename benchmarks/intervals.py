@@ -33,7 +33,7 @@ from mdpfn.worth import Worth
 VISITS = (5, 30, 100, 1_000, 20_000)
 LEVELS = {"90": (0.05, 0.95), "50": (0.25, 0.75)}
 SHARES = (0.3, 0.6)  # of the way from random to optimal that logged policies are
-LARGEST = 80  # states
+LARGEST = 40  # states
 HORIZON = 50  # of episodes in worlds
 WIDTH = 1e-6  # of the largest value; narrower intervals have no width
 
@@ -41,8 +41,8 @@ WIDTH = 1e-6  # of the largest value; narrower intervals have no width
 def main(
     json: Path | None = None,
     mdps: Path | None = None,
-    worlds: int = 100,
-    samples: int = 2,
+    worlds: int = 150,
+    samples: int = 3,
     weights: str = "mdpfn-1",
 ) -> None:
     """Print the table of coverage by visits per pair, and write it to a file.
@@ -54,7 +54,7 @@ def main(
         samples: Of data of every MDP that is not such a world.
         weights: Those of the agent.
     """
-    agent, config = Agent.from_pretrained(weights), WorldConfig(n_states=(3, 40))
+    agent, config = Agent.from_pretrained(weights), WorldConfig(n_states=(3, 30))
     rng = generator("intervals")
     known = ENVIRONMENTS.values() if mdps is None else load_environments(mdps)
     built = [(environment.build(), environment.horizon) for environment in known]

@@ -1,6 +1,7 @@
 """Models that may be the true one: as the data says, and as the prior says of the rest; policies evaluated in them."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from mdpfn.bench.environments import ENVIRONMENTS
 from mdpfn.bench.protocols.logged_data import LogSource, soft_policy
 from mdpfn.model.exact import Scorer, optimal_q, policy_value
 from mdpfn.model.policy_values import occupancy
+from mdpfn.planners.arrival import arrival_rewards
 from mdpfn.planners.posterior import ModelPosterior, reward_error
 from mdpfn.planners.q_posterior import q_quantiles, tail_steps
+from mdpfn.planners.unseen import _chances_of_new, unseen_weights
 
 LEVELS = (0.05, 0.5, 0.95)
 
@@ -37,7 +40,9 @@ def test_chances_are_dirichlet():
     """Of five visits three led to a state worth 10 and two to nothing: the share is Beta(3, 2)."""
     s, t = [0] * 5 + [1, 1, 2, 2], [1, 1, 1, 2, 2, 1, 1, 2, 2]
     history = Statistics.from_transitions(s, [0] * 9, [0.0] * 5 + [1.0, 1.0, 0.0, 0.0], t)
-    draws = _posterior(history).drawn(_rng(), 4000).policy_value(np.ones((3, 1)), 0.9)
+    posterior = _posterior(history)
+    settled = replace(posterior, unseen=np.zeros_like(posterior.unseen))
+    draws = settled.drawn(_rng(), 4000).policy_value(np.ones((3, 1)), 0.9)
     assert kstest(draws[:, 0] / 9, beta(3, 2).cdf).pvalue > 1e-3
     np.testing.assert_allclose(draws[:, 1], 10)
 
@@ -71,10 +76,63 @@ def test_what_was_seen_once_says_that_more_may_come():
     """Every successor was another one: it is probable that the next visit ends elsewhere, worth what the prior says."""
     seen = Statistics.from_transitions([0, 0, 1, 1], [0] * 4, [0.0] * 4, [0, 1, 0, 1])
     settled = Statistics.from_transitions([0] * 4, [0] * 4, [0.0] * 4, [0] * 4)
-    assert _posterior(seen).unseen == 2
-    assert _posterior(settled).unseen == 0
+    assert (_posterior(seen).unseen > 0.5).all()
+    np.testing.assert_array_equal(_posterior(settled).unseen, 0)
     assert q_quantiles(_posterior(seen, 10.0), 0.9, _rng()).mean() > 1
     np.testing.assert_array_equal(q_quantiles(_posterior(settled, 10.0), 0.9, _rng()), 0)
+
+
+def _chances_by_enumeration(z, n: int) -> tuple[float, float]:
+    """The same as `unseen._chances_of_new`, by all orders in which the visits of every pair may have come about."""
+    new, same, same_new, others = 0.0, 0.0, 0.0, 0.0
+    for row in range(len(z.pair)):
+        mine = z.transition_row == row
+        visits = np.repeat(z.successor[mine], z.transition_count[mine].astype(int)).tolist()
+        if len(visits) <= n:
+            continue
+        orders = list(permutations(visits))
+        for order in orders:
+            alike, is_new = len(set(order[:n])) == 1, order[n] not in order[:n]
+            same, others = same + alike / len(orders), others + (not alike) / len(orders)
+            same_new += (alike and is_new) / len(orders)
+            new += (not alike and is_new) / len(orders)
+    return same_new / same if same else np.nan, new / others if others else np.nan
+
+
+def test_what_was_not_seen_yet_is_told_by_pairs_with_more_visits():
+    """Sums over successors are the share of all orders of the visits in which the next one is new."""
+    s = [0] * 6 + [1] * 4 + [2] * 3 + [3]
+    t = [0, 0, 0, 1, 1, 2, 1, 1, 1, 1, 0, 0, 3, 2]
+    z = Statistics.from_transitions(s, [0] * len(s), [0.0] * len(s), t).table()
+    for n in range(1, 6):
+        found = [float(each[0]) for each in _chances_of_new(z, np.array([float(n)]))]
+        np.testing.assert_allclose(found, _chances_by_enumeration(z, n), atol=1e-12)
+    chance = unseen_weights(z) / (unseen_weights(z) + z.n_visits)
+    assert chance[3] > chance[1] > 0  # once is less than four times: others that began alike went on to something new
+
+
+def test_a_single_visit_of_a_noisy_world_leaves_much_open():
+    """Thousands of visits elsewhere show all that there is there; that says nothing of a pair that was tried once."""
+    s = [0] * 2000 + [1] * 2000 + [2]
+    z = Statistics.from_transitions(s, [0] * 4001, [0.0] * 4001, [0, 1] * 2000 + [0]).table()
+    np.testing.assert_allclose(unseen_weights(z)[:2], 0, atol=1e-9)
+    once = unseen_weights(z)[2]
+    assert once / (once + 1) == pytest.approx(0.5, abs=0.01)
+
+
+def test_rewards_of_pairs_that_arriving_does_not_explain_stay_what_they_are():
+    """One pair of many pays by itself: its mean is the data's, whatever explains the others."""
+    rng, n = _rng(), 400
+    s, t = np.repeat(np.arange(4), n), rng.integers(0, 2, size=4 * n)
+    r = np.where(t == 1, 10.0, 0.0)
+    r[s == 3] = rng.normal(5.0, 1.0, size=n)
+    z = Statistics.from_transitions(s, [0] * len(s), r, t).table()
+    paid, explained = arrival_rewards(z)
+    assert not explained[3]
+    models = _posterior(Statistics.from_transitions(s, [0] * len(s), r, t)).drawn(rng, 400)
+    np.testing.assert_allclose(models.reward[:, 3].std(), 1 / np.sqrt(n), rtol=0.2)
+    np.testing.assert_allclose(models.reward.mean(axis=0), z.mean_reward, atol=0.15)
+    assert len(paid) == z.n_states[0]
 
 
 def test_rewards_that_successors_explain_move_with_them():
@@ -86,7 +144,7 @@ def test_rewards_that_successors_explain_move_with_them():
     posterior = _posterior(LogSource(mdp).visits(visits, _rng()))
     z = posterior.table
     assert posterior.on_arrival.any()
-    models = replace(posterior, unseen=0.0).drawn(_rng(), 8)
+    models = replace(posterior, unseen=np.zeros_like(posterior.unseen)).drawn(_rng(), 8)
     for row in np.flatnonzero(posterior.on_arrival):
         mine = (z.transition_row == row) & (z.successor == goal)
         np.testing.assert_allclose(models.reward[:, row], models.share[:, mine].sum(axis=1), atol=1e-9)

@@ -16,8 +16,6 @@ from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
 from mdpfn.cli.measure import leaderboard
 from mdpfn.model.exact import Scorer
 from mdpfn.planners.problem_info import ProblemInfo
-from mdpfn.safe import DOUBT
-from mdpfn.worth import Worth
 from tests.test_explanation import LOG
 
 
@@ -91,13 +89,21 @@ class TestAtLeast:
             worse.append(scorer(plan.recommended) < scorer(soft_policy(mdp, 0.6)) - 0.02)
         assert sum(worse) <= 3
 
-    def test_what_it_promises_is_what_worth_says(self) -> None:
+    def test_more_confidence_keeps_more_of_the_log(self) -> None:
+        """Whoever asks for more is answered with what was done in at least as many states."""
         mdp, log = _log("garnet-10-3-2", 20)
-        plan = Agent.from_pretrained().plan(log.statistics, discount=mdp.discount, at_least="logged", confidence=0.9)
-        worth = Worth(plan, None)
-        assert plan.safe_policy is not None
-        assert (worth.gain(plan.safe_policy, chosen=False) < 0).mean() <= DOUBT * 0.1 + 1e-9
-        np.testing.assert_allclose(plan.safe_policy.sum(axis=1), 1)
+        visits = log.statistics.table().visits_table()
+        logged = visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
+        kept = []
+        for confidence in (0.6, 0.95, 1 - 1e-12):
+            plan = Agent.from_pretrained().plan(
+                log.statistics, discount=mdp.discount, at_least="logged", confidence=confidence
+            )
+            assert plan.safe_policy is not None
+            np.testing.assert_allclose(plan.safe_policy.sum(axis=1), 1)
+            kept.append(int(np.isclose(plan.safe_policy, logged).all(axis=1).sum()))
+        assert kept[0] < kept[2]
+        assert kept == sorted(kept)
 
     def test_with_enough_data_nothing_is_kept(self) -> None:
         mdp, log = _log("machine-replacement-6", 20_000)

@@ -127,7 +127,7 @@ class Facing:
                 options.check_rewards(statistics.reward_min, statistics.reward_max)
             self.limits.warn_of_discount(options.discount)
             made = self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
-            return kept_to(made, options, None)
+            return kept_to(made, options)
         theirs = (
             ("discount", discount),
             ("reward_range", reward_range),
@@ -142,11 +142,11 @@ class Facing:
         risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
         with problem.turn():
             if depth is not None:
-                return kept_to(self._plan_of(problem.learner, planner, risk, problem.encoding), *problem.known_starts)
+                return kept_to(self._plan_of(problem.learner, planner, risk, problem.encoding), problem.options)
             plan, logits = self._plan, problem.learner.planner_output().policy_logits
             if plan is None or plan.policy_logits is not logits or plan.risk != risk:
                 made = self._plan_of(problem.learner, planner, risk, problem.encoding)
-                self._plan = plan = kept_to(made, *problem.known_starts)
+                self._plan = plan = kept_to(made, problem.options)
             return plan
 
     def _plan_of(

@@ -2,7 +2,8 @@
 
 A policy is evaluated in models that may be the true one (`planners.posterior`), the same for every policy, so that
 differences are surer than values. One that was chosen on the same data looks better than it is, by about as much as
-the best policies of drawn models look better than the best of the expected one: that is taken off.
+the best policies of drawn models look better than the best of the expected one: that is taken off, and never more than
+the better one of two looks too good by.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ REGRET_DRAWS = 48
 CURSE_DRAWS = 24  # models whose best policies tell how much better a chosen policy looks than it is
 MOST_RISKS = 5  # pairs that are named
 MEDIAN = np.array([0.5])
-LUCK = 0.5  # standard deviations by which a policy looks better than it is, at most: no more than the better one of two
+LUCK = 0.5  # standard deviations that are taken off at most; of two equals, the one that looks better has 0.56
 ROUNDING = 1e-9  # of a value: by less, no policy is better than another
 SPREAD = 1.08  # that values of the logged policy have beyond that of draws
 

@@ -54,11 +54,6 @@ class Problem(Generic[L]):
         completion = self.learner.completion if isinstance(self.learner, InContextLearner) else None
         return None if completion is None else completion.factors.features
 
-    @property
-    def known_starts(self) -> tuple[Options, Mapping[int, int] | None]:
-        """The options, and how many episodes started where, if the data tells."""
-        return self.options, self.history.start_states if self.starts_known else None
-
     def state_id(self, observation: Any, action_mask: Any = None) -> State:
         """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
         if action_mask is None:

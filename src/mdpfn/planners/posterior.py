@@ -1,9 +1,8 @@
 """Models that may be the true one: what the data says of P and r, and the prior of what the data does not tell.
 
-Rows of P ~ Dirichlet(N + k), with k as pairs that share their visits equally tell (`evidence.pooling`); means of
-rewards lie around r̂ with the standard error that rewards had, or move with the successors where these explain them.
-With probability w ~ Beta(c, N) a pair does what was not seen yet, where c is the number of successors that pairs saw
-only once (Good and Turing); a pair that was never visited does so always. It is then worth what the prior says of Q*.
+Rows of P ~ Dirichlet(N); means of rewards lie around r̂ with the standard error that rewards had, or move with the
+successors where these explain them (`planners.arrival`). With probability w ~ Beta(c, N) a pair does what was not seen
+yet (`planners.unseen`); a pair that was never visited does so always. It is then worth what the prior says of Q*.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class ModelPosterior:
     unvisited: Bools  # (rows,)
     prior: Floats  # (rows, levels) quantiles of Q* by the prior
     levels: Floats  # (levels,)
-    unseen: Floats  # (rows,) c
+    unseen: Floats  # (rows,) c, 0 for pairs that were never visited
     arrival_reward: Floats  # (S,) what arriving in a state pays …
     on_arrival: Bools  # (rows,) … for pairs whose rewards are explained by it
 
