@@ -93,7 +93,8 @@ class Agent(Facing):
           largest one observed;
         - `replan_every`: plan also after that many steps, not only when an episode starts or something was new;
         - `risk`: choose by this quantile of Q* among actions that are hardly told apart;
-        - `objective`: "return" if what is earned while learning counts, "policy" if only the final policy does;
+        - `objective`: "return" if what is earned while learning counts, "policy" if only the final policy does (no
+          difference for vectors, where it explores only while it is lost);
         - `explore`: False to exploit what is known, and nothing else;
         - `features`: what every discrete state is made of, a tuple or vector each: a function of the state, or a table.
           The parts of MultiDiscrete, MultiBinary, Tuple and Dict spaces are factors by themselves;
