@@ -105,12 +105,11 @@ def budgets(rows: list[Row]) -> Table:
         n_seeds.append(known.n_seeds)
         for agent in sorted(earned.agents, key=lambda name: -earned.agents[name][:, -1].mean()):
             worth = known.agents[agent]
-            cells = [_with_error(earned.agents[agent][:, -1].mean(), earned.spread[agent][-1])]
-            cells += [_with_error(worth.mean(), known.spread[agent].mean()), f"{worth[:, -1].mean():.2f}"]
+            cells = [f"{mean:.2f}" for mean in (earned.agents[agent][:, -1].mean(), worth.mean(), worth[:, -1].mean())]
             body.append([agent, budget, f"× {unit}", *cells, f"{(worth[:, -1] >= SOLVED).mean():.0%}"])
     note = (
         "As in the leaderboard, where agents are told of so many episodes and all rewards are multiplied by a number "
-        f"of which they are not told; mean of {min(n_seeds)} seeds, ± one standard error from the seeds."
+        f"of which they are not told; seeds: {min(n_seeds)}."
     )
     headers = ["agent", "episodes", "rewards", "earned", "known", "at the end", "solved"]
     return Table("Leaderboard: budgets and units", headers, body, note)
