@@ -16,6 +16,7 @@ from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.memory import Batch, positive_scale, thin
 from mdpfn.evidence.smoothed.world_model import WorldModel
 
+NEAR_ROUNDS = 2  # of imagining nodes between those there are
 IMAGINED_STRIDES = (1, 2, 4, 8)
 IMAGINED_ROLLS = 4000  # in one round
 SLOPE_RIDGE = 0.02
@@ -154,7 +155,7 @@ def _with_imagined(
     points, n_actions = observed, len(model.codes)
     n_most = int(min(config.n_nodes - len(points), config.imagined_ratio * len(points)))
     most = len(observed) + n_most
-    for rounds, apart in ((config.rounds, max(cell, config.imagined_cell)), (2, cell)):
+    for rounds, apart in ((config.rounds, max(cell, config.imagined_cell)), (NEAR_ROUNDS, cell)):
         fresh = points
         for _ in range(rounds):
             n_from = max(1, IMAGINED_ROLLS // n_actions)
