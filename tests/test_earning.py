@@ -147,7 +147,9 @@ def oracle(statistics: Statistics, discount: float, budget: int, config: Earning
     paid = tried & (r != 0)
     largest = max(r[tried].max(), np.average(np.abs(r[paid]), weights=n[paid]))
     unit = max(largest, config.usual_reward)
-    price = config.price * (budget / 64) ** config.price_growth * unit / (1 - discount)
+    horizon = 1 / (1 - discount)
+    attainable = min(max(value[known].max() / r[tried].max(), 1.0), horizon)  # in units of the largest reward
+    price = config.price * (budget / 64) ** config.price_growth * unit * np.sqrt(horizon * attainable)
     suspicion = config.suspicion * noisy[n >= 2].mean()
     visits = (config.certain_visits + suspicion) * (config.undiscovered_doubt if unseen else 1.0)
     tau = np.where(noisy, config.noisy_visits, visits)
@@ -234,9 +236,19 @@ class TestTheRule:
             explorer = EarningExplorer()
             explorer.plan(table, ProblemInfo.of(0.9, told), Clock(budget=64))
             prices[told] = float(explorer.carried.scalars[2])
-        config = EarningConfig()
-        assert prices[-100.0, 7.0] == pytest.approx(config.price * 7 / 0.1)
+        assert prices[-100.0, 7.0] == pytest.approx(prices[None] * 7 / EarningConfig().usual_reward)
         assert prices[-100.0, 0.0] == prices[None]
+
+    def test_a_goal_that_pays_once_is_worth_less_looking_around_than_one_that_pays_on(self):
+        prices = []
+        for terminated in (True, False):
+            statistics = Statistics(3, 2)
+            statistics.add(Transition(0, 0, 0.0, 1))
+            statistics.add(Transition(1, 0, 1.0, 1, terminated=terminated))
+            explorer = EarningExplorer()
+            explorer.plan(statistics.table(), ProblemInfo.of(0.9), Clock(budget=64))
+            prices.append(float(explorer.carried.scalars[2]))
+        assert prices[0] == pytest.approx(prices[1] / np.sqrt(10))
 
     def test_what_is_not_allowed_is_not_tried(self):
         statistics = Statistics(3, 4)

@@ -40,8 +40,8 @@ MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; the step of
 class EarningConfig:
     """The numbers of the rule, found by search on lives in worlds of the prior; the price and doubt matter most."""
 
-    price: float = 0.027  # of an untried pair at the start of a life of 64 episodes, in units of value u / (1 − γ)
-    price_growth: float = 0.35  # it grows with the budget E as E^this …
+    price: float = 0.06  # of an untried pair at the start of a life of 64 episodes, in units of value
+    price_growth: float = 0.45  # it grows with the budget E as E^this …
     price_decay: float = 1.2  # … and falls with the share of it that is left to the power of this
     late_in_episode: float = 1.6  # and grows as γ^(−this · t) with the step t: what is lost late counts less
     usual_reward: float = 1.3  # people write rewards of this order: the unit u until the budget says otherwise
@@ -214,10 +214,21 @@ class EarningExplorer:
     def _price(self, rows: Rows, info: ProblemInfo, clock: Clock) -> float:
         """B: what trying an untried pair may cost now, in units of value."""
         unit = self._unit(rows, info, self._share_left(clock))
-        return float(self._price_share(clock, info.discount[0]) * unit * info.horizon[0])
+        return self._price_share(clock, info.discount[0]) * unit * self._rewarded_steps(rows, float(info.horizon[0]))
+
+    def _rewarded_steps(self, rows: Rows, horizon: float) -> float:
+        """How many of the largest rewards a life may collect, between all there is time for and the most known of.
+
+        A goal that ends the episode pays once, however far one looks ahead. Where no reward above 0 is known, nothing
+        is known of that either.
+        """
+        largest, best = float(rows.reward.max()), float(self.carried.value[rows.known].max())
+        if largest <= 0 or best <= 0:
+            return horizon
+        return math.sqrt(horizon * min(max(best / largest, 1.0), horizon))
 
     def _price_share(self, clock: Clock, discount: float) -> float:
-        """The price as a part of u / (1 − γ), the largest there is."""
+        """The price as a part of the largest there is."""
         config = self.config
         budget = clock.budget or 2 * (clock.episode + 8)
         price = config.price * (budget / 64) ** config.price_growth * self._share_left(clock) ** config.price_decay
