@@ -40,7 +40,7 @@ MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; the step of
 class EarningConfig:
     """The numbers of the rule, found by search on lives in worlds of the prior; the price and doubt matter most."""
 
-    price: float = 0.06  # of an untried pair at the start of a life of 64 episodes, in units of value
+    price: float = 0.04  # of an untried pair at the start of a life of 64 episodes, in units of value
     price_growth: float = 0.45  # it grows with the budget E as E^this …
     price_decay: float = 1.2  # … and falls with the share of it that is left to the power of this
     late_in_episode: float = 1.6  # and grows as γ^(−this · t) with the step t: what is lost late counts less
