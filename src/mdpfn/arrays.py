@@ -53,8 +53,7 @@ def offsets_of(lengths: Ints) -> Ints:
 
 def ranges_of(start: Ints, lengths: Ints) -> Ints:
     """(Σ lengths,) the numbers of all these ranges, one after the other."""
-    ranges: Ints = np.repeat(start - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
-    return ranges
+    return np.repeat(start - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
 
 
 def sums_by(group: Ints, values: Floats | Bools, n: int = 0) -> Floats:

@@ -52,8 +52,7 @@ class Coverage:
     def thin(self) -> Bools:
         """(S, A) pairs of reached states with fewer than `THIN_VISITS` visits."""
         decisions = self.reached & ~self.terminal
-        thin: Bools = decisions[:, None] & self.exists & (self.n_visits < THIN_VISITS)
-        return thin
+        return decisions[:, None] & self.exists & (self.n_visits < THIN_VISITS)
 
     @cached_property
     def thin_choices(self) -> Ints:

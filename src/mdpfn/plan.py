@@ -186,8 +186,7 @@ class Plan:
         above = int(np.searchsorted(levels, level))
         below = max(above - 1, 0)
         share = (level - levels[below]) / (levels[above] - levels[below]) if above > below else 0.0
-        q: Floats = (1 - share) * quantiles[..., below] + share * quantiles[..., above]
-        return q
+        return (1 - share) * quantiles[..., below] + share * quantiles[..., above]
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """(S, A), (S, A) between which Q*(s, a) lies with this probability."""

@@ -41,8 +41,7 @@ def policy_value(mdp: TabularMDP, policy: Ints | Floats) -> Floats:
     p_pi = choose @ mdp.transition
     r_pi = choose @ mdp.reward.reshape(-1)
     if mdp.n_states <= DENSE_SOLVE_STATES:
-        dense: Floats = np.linalg.solve(np.eye(mdp.n_states) - mdp.discount * p_pi.toarray(), r_pi)
-        return dense
+        return np.linalg.solve(np.eye(mdp.n_states) - mdp.discount * p_pi.toarray(), r_pi)
     sparse: Floats = spsolve((eye_array(mdp.n_states) - mdp.discount * p_pi).tocsc(), r_pi)
     return sparse
 

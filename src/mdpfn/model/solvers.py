@@ -23,8 +23,7 @@ def bellman_backup(transition: csr_array, reward: Floats, discount: float | Floa
 
 def greedy_value(q: Floats, first_pair: Ints) -> Floats:
     """(states,) V(s) = max_a Q(s, a)."""
-    value: Floats = np.maximum.reduceat(q, first_pair)
-    return value
+    return np.maximum.reduceat(q, first_pair)
 
 
 def _pairs_by_rank(first_pair: Ints, n_pairs: int) -> Ints:
@@ -73,5 +72,4 @@ def boltzmann_policy(q: Floats, first_pair: Ints, temperature: float | Floats) -
     """(pairs,) π_τ(a | s) = softmax_a(Q(s, a) / τ); `temperature` a number or one per pair (A.5)."""
     state = np.repeat(np.arange(len(first_pair)), np.diff(np.append(first_pair, len(q))))
     weight = np.exp((q - greedy_value(q, first_pair)[state]) / temperature)
-    policy: Floats = weight / np.add.reduceat(weight, first_pair)[state]
-    return policy
+    return weight / np.add.reduceat(weight, first_pair)[state]

@@ -100,8 +100,7 @@ def _standard_errors(info: ProblemInfo, estimates: Estimates) -> Floats:
     centre = sums_by(z.pair_mdp, q, n_mdps) / n_pairs
     action_pooling = sums_by(z.pair_mdp, (q - centre[z.pair_mdp]) ** 2, n_mdps) / n_pairs
     visits = z.n_visits
-    error: Floats = np.sqrt((visits * variance + action_pooling[z.pair_mdp]) / (visits * (visits + 1)))
-    return error
+    return np.sqrt((visits * variance + action_pooling[z.pair_mdp]) / (visits * (visits + 1)))
 
 
 def _row_features(estimates: Estimates, error: Floats) -> Floats:

@@ -143,8 +143,7 @@ def _actions_of_pairs(z: PairTable) -> Ints:
     n_pairs = z.n_states * z.n_actions
     mdp = np.repeat(np.arange(len(z)), n_pairs)
     place = np.arange(len(mdp)) - offsets_of(n_pairs)[mdp]
-    actions: Ints = offsets_of(z.n_actions)[mdp] + place % z.n_actions[mdp]
-    return actions
+    return offsets_of(z.n_actions)[mdp] + place % z.n_actions[mdp]
 
 
 def _floats(values: np.ndarray) -> Floats:

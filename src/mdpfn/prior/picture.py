@@ -104,8 +104,7 @@ def _reward_colour(reward: float) -> tuple[float, ...]:
 
     if reward == 0:
         return (0.35, 0.35, 0.35, 1.0)
-    colour: tuple[float, ...] = colormaps["PiYG"](0.5 + 0.5 * reward)
-    return colour
+    return colormaps["PiYG"](0.5 + 0.5 * reward)
 
 
 def _layout(mdp: TabularMDP) -> Floats:
@@ -121,5 +120,4 @@ def _layout(mdp: TabularMDP) -> Floats:
     place = np.zeros((n, 2))
     place[:, : min(n, 2)] = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
     jitter = np.random.default_rng(0).normal(scale=0.06 * np.ptp(place) + 1e-3, size=place.shape)
-    spread: Floats = place + jitter  # states at equal distances from all others would hide each other
-    return spread
+    return place + jitter  # states at equal distances from all others would hide each other

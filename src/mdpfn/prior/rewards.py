@@ -20,5 +20,4 @@ def sample_rewards(rng: np.random.Generator, n_states: int, n_actions: int, keep
     shape = (n_states, n_actions)
     kept = rng.random(shape) < keep
     sign = np.where(rng.random(shape) < positive, 1.0, -1.0)
-    rewards: Floats = kept * sign * rng.beta(2, 5, shape)
-    return rewards
+    return kept * sign * rng.beta(2, 5, shape)

@@ -77,8 +77,7 @@ def _shown(result: Result, shares: Floats) -> Ints:
     weight = result.coverage.n_visits.sum(axis=1)
     weight = weight + weight @ shares
     reached = np.flatnonzero(result.coverage.reached)
-    best: Ints = np.sort(reached[np.argsort(-weight[reached], kind="stable")[:MOST_STATES]])
-    return best
+    return np.sort(reached[np.argsort(-weight[reached], kind="stable")[:MOST_STATES]])
 
 
 def _places(result: Result, shares: Floats, shown: Ints) -> Floats:

@@ -43,8 +43,7 @@ def report_page(result: Result, title: str) -> str:
 def _by_visits(coverage: Coverage) -> Ints:
     """Ids of the states in which something is to be decided, the most visited ones first."""
     decides = np.flatnonzero(coverage.reached & ~coverage.terminal)
-    order: Ints = decides[np.argsort(-coverage.n_visits[decides].sum(axis=1), kind="stable")]
-    return order
+    return decides[np.argsort(-coverage.n_visits[decides].sum(axis=1), kind="stable")]
 
 
 def _lead(result: Result, explained: list[Explanation]) -> str:

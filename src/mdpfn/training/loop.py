@@ -190,8 +190,7 @@ class Trainer:
             return list(values)
         shared = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(shared, dist.ReduceOp.MAX)
-        largest: list[float] = shared.tolist()
-        return largest
+        return shared.tolist()
 
 
 def train(

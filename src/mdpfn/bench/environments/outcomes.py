@@ -48,5 +48,4 @@ def mdp_from_outcomes(
 def poisson_probabilities(mean: float, largest: int) -> Floats:
     """(largest + 1,) P(0), …, P(largest) of a Poisson number, all that is larger counted as the largest."""
     at_most = pdtr(np.arange(largest), mean)
-    probabilities: Floats = np.diff(at_most, prepend=0.0, append=1.0)
-    return probabilities
+    return np.diff(at_most, prepend=0.0, append=1.0)

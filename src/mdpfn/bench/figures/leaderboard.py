@@ -52,8 +52,7 @@ def earned_between(earned: Floats, x: Ints, start: int, end: int) -> Floats:
     """(environments,) mean return of episodes start + 1 … end, from means of all episodes so far (environments, x)."""
     at = {int(n): earned[:, i] for i, n in enumerate(x)}
     before = start * at[start] if start else 0.0
-    mean: Floats = (end * at[end] - before) / (end - start)
-    return mean
+    return (end * at[end] - before) / (end - start)
 
 
 def _table(rows: list[Row], environments: list[str], x: str, xs: list[int], measure: str) -> Floats:

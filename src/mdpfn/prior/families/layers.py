@@ -43,8 +43,7 @@ def _prizes(rng: np.random.Generator, n: int) -> Floats:
 def _slip(rng: np.random.Generator, n_branches: int) -> Floats:
     """(branches, branches) probability of each branch for each one that is meant."""
     share = rng.uniform(0.05, 0.6) * float(coin(rng, 0.4))
-    slip: Floats = (1 - share) * np.eye(n_branches) + share / n_branches
-    return slip
+    return (1 - share) * np.eye(n_branches) + share / n_branches
 
 
 def _meaning(rng: np.random.Generator, n_states: int, n_actions: int, n_branches: int) -> Floats:
@@ -53,8 +52,7 @@ def _meaning(rng: np.random.Generator, n_states: int, n_actions: int, n_branches
     slip = _slip(rng, n_branches)
     if coin(rng, 0.5):
         return np.broadcast_to(slip[branch], (n_states, n_actions, n_branches))
-    scrambled: Floats = slip[branch[rng.random((n_states, n_actions)).argsort(axis=-1)]]
-    return scrambled
+    return slip[branch[rng.random((n_states, n_actions)).argsort(axis=-1)]]
 
 
 def _tree(rng: np.random.Generator, n_states: int, n_actions: int) -> TabularMDP:
