@@ -95,10 +95,8 @@ class TestFigures:
         paths = draw_figures(results, results / "figures")
         assert sorted(path.name for path in paths) == [
             "leaderboard_curves.png",
-            "leaderboard_heatmap.png",
             "learning_curves_paper.png",
             "offline_paper.png",
-            "vi_lcb_sweep.png",
         ]
         for path in paths:
             pixels = imread(path)[:, :, :3]
@@ -113,10 +111,7 @@ class TestFigures:
     def test_missing_result_files_are_no_figures(self, results: Path) -> None:
         for name in ("convergence", "learning_curves", "offline"):
             (results / f"{name}.csv").unlink()
-        assert [path.name for path in draw_figures(results, results / "figures")] == [
-            "leaderboard_heatmap.png",
-            "leaderboard_curves.png",
-        ]
+        assert [path.name for path in draw_figures(results, results / "figures")] == ["leaderboard_curves.png"]
 
     def test_an_interrupted_run_can_be_drawn(self, results: Path) -> None:
         for name in ("learning_curves", "offline", "convergence"):

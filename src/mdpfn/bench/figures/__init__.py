@@ -7,19 +7,16 @@ from mdpfn.bench.figures import (
     compute,
     depth,
     leaderboard_curves,
-    leaderboard_heatmap,
     learning_curves,
     offline,
     posterior,
     sizes,
-    vi_lcb_sweep,
 )
 from mdpfn.bench.figures.data import read
 from mdpfn.bench.figures.tables import tables, tables_in, update_readme
 
 FIGURES = (
-    learning_curves, offline, vi_lcb_sweep, leaderboard_heatmap, leaderboard_curves, depth, posterior, calibration,
-    sizes, compute,
+    learning_curves, offline, leaderboard_curves, depth, posterior, calibration, sizes, compute,
 )  # fmt: skip
 
 

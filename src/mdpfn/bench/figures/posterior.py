@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.bench.figures.data import Row, group, label
-from mdpfn.bench.figures.style import BLACK, BLUE, ORANGE, PAGE_WIDTH, SCORE_LABEL, figure, plot_band
+from mdpfn.bench.figures.style import BLACK, BLUE, ORANGE, PAGE_WIDTH, SCORE_LABEL, figure, legend_above, plot_band
 
 CSV = "posterior.csv"
 LOOKS: dict[str, dict[str, Any]] = {
@@ -38,6 +38,5 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
             axes.set_title(f"MDPs of the prior: {prior}")
             axes.set_xlabel("mean visits per state and action")
         panels[0].set_ylabel(SCORE_LABEL)
-        handles = {text: h for axes in panels for h, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-        made.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles))
+        legend_above(made, panels)
     return [path]

@@ -4,7 +4,18 @@ from pathlib import Path
 from typing import Any
 
 from mdpfn.bench.figures.data import Row, curve, group, label
-from mdpfn.bench.figures.style import BLUE, GREEN, MARKERS, ORANGE, PAGE_WIDTH, PURPLE, SKY_BLUE, figure, plot_band
+from mdpfn.bench.figures.style import (
+    BLUE,
+    GREEN,
+    MARKERS,
+    ORANGE,
+    PAGE_WIDTH,
+    PURPLE,
+    SKY_BLUE,
+    figure,
+    legend_above,
+    plot_band,
+)
 
 CSV = "sizes.csv"
 REFERENCES = {"certainty-equivalence": (ORANGE, "^"), "vi-lcb": (GREEN, "v")}
@@ -34,6 +45,5 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
             axes.set_title(f"visits per state and action: {float(visits):g}")
             axes.set_xlabel("states")
         panels[0].set_ylabel("mean clipped score")
-        handles = {text: h for axes in panels for h, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-        made.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles))
+        legend_above(made, panels)
     return [path]

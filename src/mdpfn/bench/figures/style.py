@@ -60,6 +60,12 @@ def plot_band(axes: Axes, x: Ints, mean: Floats, std: Floats, **line: Any) -> No
     axes.fill_between(x, mean - std, mean + std, color=line.get("color"), alpha=0.15, linewidth=0)
 
 
+def legend_above(made: Figure, panels: Iterable[Axes]) -> None:
+    """One legend above all panels, with every label once."""
+    handles = {text: h for axes in panels for h, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    made.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles))
+
+
 def score_axes(axes: Axes, x: Iterable[int]) -> None:
     """Powers of two at the bottom; named lines where the optimal and the random policy are."""
     ticks = sorted(set(x))
