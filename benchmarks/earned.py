@@ -19,8 +19,8 @@ import tyro
 
 from mdpfn import Agent
 from mdpfn.baselines.problem import baseline_problem
+from mdpfn.online.env_adapters import spaces_of
 from mdpfn.online.options import Options
-from mdpfn.online.worlds import spaces_of
 
 EPISODES, DISCOUNTS, BASELINES = 100, (0.95, 0.99), ("r-max", "ucbvi", "q-learning")
 ENVIRONMENTS: dict[str, dict[str, Any]] = {

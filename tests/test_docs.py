@@ -29,3 +29,12 @@ def test_figures_in_readme_and_docs_exist() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).is_file(), f"{page.name} shows {target}"
+
+
+def test_the_walks_of_the_architecture_name_what_there_is() -> None:
+    hops = re.findall(r"`([\w/]+\.py): (\w+)(?:\.(\w+))?`", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    assert len(hops) > 40
+    for file, name, method in hops:
+        source = (ROOT / "src" / "mdpfn" / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(class|def) {name}\b", source, flags=re.MULTILINE), f"{file} has no {name}"
+        assert not method or re.search(rf"^    def {method}\b", source, flags=re.MULTILINE), f"{name} has no {method}"

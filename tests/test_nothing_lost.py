@@ -14,7 +14,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 from mdpfn import Agent, MdpfnError
-from mdpfn.persistence import _problem_to_json
+from mdpfn.persistence.agent_file import _problem_to_json
 from tests.interface import contents
 from tests.planned import planned_model
 

@@ -41,9 +41,9 @@ from mdpfn.cli import measure as commands
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Transition
 from mdpfn.model.exact import optimal_q
+from mdpfn.online.env_adapters import adapter_of
 from mdpfn.online.evaluation import FixedPolicy
 from mdpfn.online.loop import run_episodes
-from mdpfn.online.worlds import worlds_of
 from mdpfn.planners.policies import one_hot
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.weights import save_model
@@ -200,7 +200,7 @@ class TestEpisodes:
         encoding = SpaceEncoding.of(16, 4, largest=(16, 4))
         rng = np.random.default_rng(0)
         actor = FixedPolicy(lambda state: int(rng.integers(4)))
-        worlds = worlds_of(env, encoding, encoding.find)
+        worlds = adapter_of(env, encoding, encoding.find)
         run_episodes(actor, worlds, seed=0, goes_on=lambda: not actor.history.returns)
         assert actor.history.returns == [pytest.approx(sum(transition.reward for transition in actor.transitions))]
         assert actor.history.lengths == [len(actor.transitions)]

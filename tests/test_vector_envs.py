@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from mdpfn import Statistics, Transition
-from mdpfn.online.history import UnderWay
+from mdpfn.online.history import OpenEpisode
 from tests.interface import contents, tiny_agent
 
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
@@ -129,6 +129,6 @@ def test_episodes_of_different_environments_do_not_mix() -> None:
         problem.record(Transition(0, 0, reward, 1, False, False), environment)
     problem.record(Transition(1, 0, 1.0, 2, True, False), 0)
     assert problem.history.returns == [3.0]
-    assert problem.history.under_way == {1: UnderWay(20.0, 10.0 + 0.95 * 10.0, 2)}
+    assert problem.history.under_way == {1: OpenEpisode(20.0, 10.0 + 0.95 * 10.0, 2)}
     assert problem.history.discounted_returns == [pytest.approx(1.0 + 0.95 + 0.95**2)]
     assert problem.history.start_states == {0: 2}

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 import numpy as np
 
 from mdpfn.arrays import Floats
+from mdpfn.base_agent import BaseAgent
 from mdpfn.checks import a_path, check_choice, whole_number
 from mdpfn.data.options import LogFields, LogOptions
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import Statistics
 from mdpfn.explanation import Explanation
 from mdpfn.export import policy_to_json
-from mdpfn.facing import Facing
 from mdpfn.online.callback import CallbackLike
+from mdpfn.online.env_adapters import made_env, spaces_of
 from mdpfn.online.evaluation import evaluate
+from mdpfn.online.monitor import RunMonitor
 from mdpfn.online.options import OptionFields
 from mdpfn.online.problem import OnEpisode
 from mdpfn.online.vector_problem import VectorProblem
-from mdpfn.online.watched import Watched
-from mdpfn.online.worlds import made_env, spaces_of
-from mdpfn.persistence import read_agent, write_agent
+from mdpfn.persistence.agent_file import read_agent, write_agent
+from mdpfn.persistence.saved_problem import refusing_damage
 from mdpfn.plan import OnUnknown
 from mdpfn.report import write_report
 from mdpfn.result import Result, write_json
-from mdpfn.saved import only_whole_files
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
@@ -55,7 +55,7 @@ class PartialFitFields(FitFields, total=False):
     seed: int | None
 
 
-class Agent(Facing):
+class Agent(BaseAgent):
     """Solves small decision problems in context: everything it learns about one is in its `evidence`.
 
     Three ways in: `solve` an environment, `reset` and then `act` and `observe` in a loop of your own, or `fit`
@@ -107,17 +107,16 @@ class Agent(Facing):
         if budget is not None:
             whole_number("budget", budget, low=1)
         if vectors:
-            self._face(VectorProblem.fresh(observation_space, action_space, checked, self.limits, seed))
-            self.problem.learner.clock.budget = budget
-            return self
-        largest = self.limits.states, self.limits.actions
-        encoding = SpaceEncoding.of(observation_space, action_space, largest=largest)
-        if encoding.actions.n == 0:
-            limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
-            raise MdpfnError("the action space", action_space, limit, "give a smaller space")
-        nothing = Statistics(max(encoding.states.n, 1), encoding.actions.n)
-        problem = self._enter(encoding, nothing, checked, seed, features)
-        problem.learner.clock.budget = budget
+            self._set_problem(VectorProblem.fresh(observation_space, action_space, checked, self.limits, seed))
+        else:
+            largest = self.limits.states, self.limits.actions
+            encoding = SpaceEncoding.of(observation_space, action_space, largest=largest)
+            if encoding.actions.n == 0:
+                limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
+                raise MdpfnError("the action space", action_space, limit, "give a smaller space")
+            no_data = Statistics(max(encoding.states.n, 1), encoding.actions.n)
+            self._start(encoding, no_data, checked, seed, features)
+        self.problem.learner.clock.budget = budget
         return self
 
     def act(self, observation: Any, *, action_mask: Any = None) -> Any:
@@ -178,15 +177,15 @@ class Agent(Facing):
             raise MdpfnError("resume", shown(resume), "it must be True or False", "use True to go on")
         env = made_env(env)
         spaces = spaces_of(env)
-        with self._nothing_forgotten():
+        with self._all_or_nothing():
             if resume:
                 self._check_resumed(env, spaces, options)
             else:
                 self.reset(*spaces, seed=seed, **options)
-            watched = Watched(self, episodes, callback, on_episode, shown=progress if verbose else False)
+            monitor = RunMonitor(self, episodes, callback, on_episode, shown=progress if verbose else False)
             self.problem.learner.begin(episodes)
-            with watched:
-                self.problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, **watched.hooks)
+            with monitor:
+                self.problem.run(env, episodes, seed=seed, max_episode_steps=max_episode_steps, **monitor.hooks)
         self._evaluation = self._evaluated(env, evaluate, seed, max_episode_steps) if evaluate else np.zeros(0)
         return self.result
 
@@ -366,14 +365,14 @@ class Agent(Facing):
     @classmethod
     def load(cls, path: str | Path) -> Agent:
         """The agent that `save` wrote. It goes on where it was: same observations, same policy, same chances."""
-        with only_whole_files(path):
+        with refusing_damage(path):
             model, settings, saved = read_agent(a_path(path))
             agent = cls(model, **settings)
             if saved is not None and saved.holds_vectors:
-                agent._face(saved.vector_problem(agent.limits))
+                agent._set_problem(saved.vector_problem(agent.limits))
             elif saved is not None:
                 known = saved.encoding(agent.limits), saved.statistics, saved.options
-                saved.restore(agent._enter(*known, seed=None, features=saved.features))
+                saved.restore(agent._start(*known, seed=None, features=saved.features))
         return agent
 
 

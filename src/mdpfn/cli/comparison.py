@@ -6,11 +6,11 @@ from typing import Any
 from mdpfn.baselines import BASELINES
 from mdpfn.baselines.problem import baseline_problem
 from mdpfn.errors import MdpfnError
+from mdpfn.online.env_adapters import spaces_of
 from mdpfn.online.evaluation import evaluate
 from mdpfn.online.learner import Learner
 from mdpfn.online.options import Options
 from mdpfn.online.problem import Problem, agent_rng
-from mdpfn.online.worlds import spaces_of
 from mdpfn.planners.policies import ActionSampler
 
 

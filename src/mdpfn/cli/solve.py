@@ -56,8 +56,8 @@ def solve(
     from mdpfn.checks import whole_number
     from mdpfn.cli.comparison import check_names, final_return, prepared
     from mdpfn.cli.live import LiveTable
+    from mdpfn.online.env_adapters import made_env, spaces_of
     from mdpfn.online.vector_problem import VectorProblem
-    from mdpfn.online.worlds import made_env, spaces_of
     from mdpfn.spaces.discretize import Discretize
     from mdpfn.weights import DEFAULT_WEIGHTS
 

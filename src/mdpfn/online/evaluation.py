@@ -8,9 +8,9 @@ import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.evidence import State, Transition
+from mdpfn.online.env_adapters import adapter_of
 from mdpfn.online.history import History
 from mdpfn.online.loop import run_episodes
-from mdpfn.online.worlds import worlds_of
 from mdpfn.spaces.encoding import SpaceEncoding
 
 
@@ -43,6 +43,6 @@ def evaluate(
 ) -> Floats:
     """(episodes,) undiscounted returns of a policy; states that were never seen have ids beyond the known ones."""
     actor = FixedPolicy(choose)
-    worlds = worlds_of(env, encoding, encoding.find, max_episode_steps)
-    run_episodes(actor, worlds, seed=seed, goes_on=lambda: len(actor.history.returns) < episodes)
+    envs = adapter_of(env, encoding, encoding.find, max_episode_steps)
+    run_episodes(actor, envs, seed=seed, goes_on=lambda: len(actor.history.returns) < episodes)
     return np.array(actor.history.returns)

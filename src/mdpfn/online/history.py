@@ -10,7 +10,7 @@ from mdpfn.evidence import State
 
 
 @dataclass
-class UnderWay:
+class OpenEpisode:
     """An episode that has not ended yet."""
 
     total: float = 0.0
@@ -28,7 +28,7 @@ class History:
     lengths: list[int] = field(default_factory=list)
     start_states: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
-    under_way: dict[int, UnderWay] = field(default_factory=dict)  # by environment
+    under_way: dict[int, OpenEpisode] = field(default_factory=dict)  # by environment
 
     def before(self, state: State, environment: int = 0) -> tuple[Any, ...]:
         """What `take_back` needs to forget a step that is about to be noted."""
@@ -44,7 +44,7 @@ class History:
         for column in (self.returns, self.discounted_returns, self.lengths):
             del column[n_episodes:]
         if episode is not None:
-            self.under_way[environment] = UnderWay(*episode)
+            self.under_way[environment] = OpenEpisode(*episode)
             return
         self.under_way.pop(environment, None)
         if starts is not None:
@@ -58,7 +58,7 @@ class History:
         if episode is None:
             if not isinstance(state, np.ndarray):  # vectors hardly ever come back
                 self.start_states[state] += 1
-            episode = self.under_way[environment] = UnderWay()
+            episode = self.under_way[environment] = OpenEpisode()
         episode.discounted += self.discount**episode.length * float(reward)
         episode.total += float(reward)
         episode.length += 1

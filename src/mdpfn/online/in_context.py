@@ -14,8 +14,8 @@ from mdpfn.evidence.factored.completion import Completion, Foreseen
 from mdpfn.evidence.pooling import pooled
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
-from mdpfn.online.before import Before
 from mdpfn.online.learner import Learner
+from mdpfn.online.snapshot import Snapshot
 from mdpfn.planners.offset import less, offset_of
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, softmax
@@ -60,7 +60,7 @@ class InContextLearner(Learner):
         self.has_plan = False  # whether it knows what to act by until it plans again: …
         self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
         self._sampler: ActionSampler | None = None  # of the acting policy
-        self._before_plan: tuple[dict[str, Any], Before] | None = None  # if the last action needed a new one
+        self._before_plan: tuple[dict[str, Any], Snapshot] | None = None  # if the last action needed a new one
         self._pooled: tuple[PairTable, PairTable] | None = None  # what was made of a table for lack of a completion, …
         self._output: tuple[PairTable, PlannerOutput] | None = None  # … and what the planner made of it
 
@@ -78,7 +78,7 @@ class InContextLearner(Learner):
 
     def _plan_acting(self) -> None:
         """Decide what to act by from now on; if anything is raised, as before."""
-        self._before_plan = dict(vars(self)), Before(self.clock, self.explorer)
+        self._before_plan = dict(vars(self)), Snapshot(self.clock, self.explorer)
         try:
             self.acting_policy = self._sampler = None
             if self._exploits:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mdpfn.evidence import State, Transition
-from mdpfn.online.worlds import Worlds
+from mdpfn.online.env_adapters import EnvAdapter
 
 
 class Actor(Protocol):
@@ -17,15 +17,15 @@ class Actor(Protocol):
         """Take in what came of it, in one of the environments."""
 
 
-def run_episodes(actor: Actor, worlds: Worlds, *, seed: int | None, goes_on: Callable[[], bool]) -> None:
-    """Let `actor` live in `worlds` until an episode or a step after which it does not go on.
+def run_episodes(actor: Actor, envs: EnvAdapter, *, seed: int | None, goes_on: Callable[[], bool]) -> None:
+    """Let `actor` live in `envs` until an episode or a step after which it does not go on.
 
     `goes_on` is asked after every transition.
     """
-    states = worlds.reset(seed)
+    states = envs.reset(seed)
     while True:
         actions = [None if state is None else actor.act(state) for state in states]
-        outcomes = worlds.step(actions)
+        outcomes = envs.step(actions)
         for i, (state, action, outcome) in enumerate(zip(states, actions, outcomes, strict=True)):
             if state is None or action is None:
                 continue
@@ -33,4 +33,4 @@ def run_episodes(actor: Actor, worlds: Worlds, *, seed: int | None, goes_on: Cal
             actor.record(Transition(state, action, reward, reached, terminated, truncated), i)
             if not goes_on():
                 return
-        states = worlds.proceed()
+        states = envs.current_states()

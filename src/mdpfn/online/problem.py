@@ -14,14 +14,14 @@ from mdpfn.checks import check_flag, checked_action_mask, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import State, Statistics, Transition
 from mdpfn.evidence.counts import checked_reward
-from mdpfn.online.before import Before
+from mdpfn.online.env_adapters import adapter_of
 from mdpfn.online.history import History
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.learner import Learner
 from mdpfn.online.loop import run_episodes
 from mdpfn.online.options import Options
+from mdpfn.online.snapshot import Snapshot
 from mdpfn.online.vector_learner import VectorLearner
-from mdpfn.online.worlds import worlds_of
 from mdpfn.spaces.codec import LabelCodec
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.weights.limits import Limits
@@ -226,7 +226,7 @@ class Problem(Generic[L]):
         finish count, and what was observed of the others is kept too. `on_step` is called after every step, and ends
         the run by returning False.
         """
-        worlds = worlds_of(env, self.encoding, self.state_id, max_episode_steps)
+        envs = adapter_of(env, self.encoding, self.state_id, max_episode_steps)
         history = self.history
         self.refuse_others()
         history.under_way.clear()
@@ -245,14 +245,14 @@ class Problem(Generic[L]):
 
         try:
             self.runner = get_ident()
-            run_episodes(self, worlds, seed=seed, goes_on=goes_on)
+            run_episodes(self, envs, seed=seed, goes_on=goes_on)
         finally:
             self.runner = 0
             history.seconds = time.perf_counter() - started
 
-    def before_run(self) -> Before:
+    def before_run(self) -> Snapshot:
         """Everything that a run changes before its first transition, to be put back if there is none."""
-        return Before(self.history, self.learner, self.encoding.states)
+        return Snapshot(self.history, self.learner, self.encoding.states)
 
 
 def agent_rng(seed: int | None) -> np.random.Generator:

@@ -9,9 +9,9 @@ from mdpfn.evidence import Novelty, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.lost import attainable, is_lost
-from mdpfn.online.before import Before
 from mdpfn.online.lookahead import VectorPlan
 from mdpfn.online.selection import Lived, Selection
+from mdpfn.online.snapshot import Snapshot
 from mdpfn.online.underway import Underway
 from mdpfn.planners.node_values import NodeModel
 from mdpfn.planners.policies import softmax
@@ -47,11 +47,11 @@ class VectorLearner:
             self._masks.clear()
         self._masks[x.tobytes()] = mask
 
-    def before(self, transition: Transition | None = None) -> Before:
+    def before(self, transition: Transition | None = None) -> Snapshot:
         """What `take_back` needs to forget a transition that is about to be observed."""
-        return Before(self)
+        return Snapshot(self)
 
-    def take_back(self, before: Before) -> None:
+    def take_back(self, before: Snapshot) -> None:
         """Put back what was before a transition, of which all, some or nothing may have been learned."""
         before.restore()
 

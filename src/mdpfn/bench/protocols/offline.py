@@ -12,9 +12,9 @@ from mdpfn.bench.protocols.results import Cell, Row
 from mdpfn.evidence import Transition
 from mdpfn.model.exact import Scorer
 from mdpfn.model.mdp import TabularMDP
+from mdpfn.online.env_adapters import adapter_of
 from mdpfn.online.evaluation import FixedPolicy
 from mdpfn.online.loop import run_episodes
-from mdpfn.online.worlds import worlds_of
 from mdpfn.spaces.encoding import SpaceEncoding
 
 MEASURED = ("seed", "transitions", "score")
@@ -71,8 +71,8 @@ def uniform_stream(mdp: TabularMDP, seed: int, n_transitions: int, horizon: int)
     """Transitions of the uniform policy, from the start again after `horizon` steps or in a terminal state."""
     env = TabularEnv(mdp, horizon=horizon)
     encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions, largest=(mdp.n_states, mdp.n_actions))
-    worlds = worlds_of(env, encoding, encoding.find)
+    envs = adapter_of(env, encoding, encoding.find)
     rng = np.random.default_rng([seed, 1])  # the environment has the bare seed
     actor = FixedPolicy(lambda state: int(rng.integers(mdp.n_actions)))
-    run_episodes(actor, worlds, seed=seed, goes_on=lambda: len(actor.transitions) < n_transitions)
+    run_episodes(actor, envs, seed=seed, goes_on=lambda: len(actor.transitions) < n_transitions)
     return actor.transitions

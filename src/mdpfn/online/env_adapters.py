@@ -20,7 +20,7 @@ MASK = "action_mask"  # where Gymnasium's environments say which actions exist
 LONGEST_EPISODE = 1_000  # steps, in environments that have no time limit of their own
 
 
-class StateIds(Protocol):
+class StateEncoder(Protocol):
     """From observations, and what is known of the actions there, to ids or vectors."""
 
     def __call__(self, observation: Any, action_mask: Any = None) -> State:
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     truncated: Any
 
 
-class Worlds(Protocol):
+class EnvAdapter(Protocol):
     """Environments side by side, whose states and actions are ids."""
 
     def reset(self, seed: int | None) -> list[State | None]:
@@ -45,24 +45,26 @@ class Worlds(Protocol):
     def step(self, actions: list[int | None]) -> list[Outcome]:
         """What followed the action in each; nothing to rely on where there was none."""
 
-    def proceed(self) -> list[State | None]:
+    def current_states(self) -> list[State | None]:
         """The state of each now, a new first one after the end of an episode; None where one has to wait for it."""
 
 
-def worlds_of(env: Any, encoding: SpaceEncoding, state_id: StateIds, max_episode_steps: int | None = None) -> Worlds:
+def adapter_of(
+    env: Any, encoding: SpaceEncoding, state_id: StateEncoder, max_episode_steps: int | None = None
+) -> EnvAdapter:
     """The environment, single or vector, with ids in the place of its observations and actions."""
     if not isinstance(env, VectorEnv):
-        return SingleWorld(env, state_id, encoding.actions, max_episode_steps or default_step_limit(env))
+        return SingleEnvAdapter(env, state_id, encoding.actions, max_episode_steps or default_step_limit(env))
     if max_episode_steps is not None:
         limit = "vector environments end their own episodes"
         raise MdpfnError("max_episode_steps", max_episode_steps, limit, "give every copy a gymnasium TimeLimit")
-    return VectorWorlds(env, state_id, encoding.states, encoding.actions)
+    return VectorEnvAdapter(env, state_id, encoding.states, encoding.actions)
 
 
-class SingleWorld:
+class SingleEnvAdapter:
     """One environment; an episode that reaches `step_limit` is truncated."""
 
-    def __init__(self, env: Any, state_id: StateIds, actions: Codec, step_limit: int | None) -> None:
+    def __init__(self, env: Any, state_id: StateEncoder, actions: Codec, step_limit: int | None) -> None:
         self.env, self.state_id, self.actions, self.step_limit = env, state_id, actions, step_limit
         self._state: State = None
         self._steps, self._ended = 0, False
@@ -85,15 +87,15 @@ class SingleWorld:
         self._ended = bool(terminated or truncated)
         return [Outcome(reward, self._state, terminated, truncated)]
 
-    def proceed(self) -> list[State | None]:
+    def current_states(self) -> list[State | None]:
         """The state it is in."""
         return self.reset(None) if self._ended else [self._state]
 
 
-class VectorWorlds:
+class VectorEnvAdapter:
     """The copies of a vector environment."""
 
-    def __init__(self, env: Any, state_id: StateIds, states: Codec, actions: Codec) -> None:
+    def __init__(self, env: Any, state_id: StateEncoder, states: Codec, actions: Codec) -> None:
         self.env, self.state_id, self.states, self.actions = env, state_id, states, actions
         self.mode = env.metadata.get("autoreset_mode")
         if self.mode not in tuple(AutoresetMode):
@@ -119,7 +121,7 @@ class VectorWorlds:
         rows = zip(np.asarray(rewards).tolist(), reached, flags, strict=True)
         return [Outcome(reward, state, *ends) for reward, state, ends in rows]
 
-    def proceed(self) -> list[State | None]:
+    def current_states(self) -> list[State | None]:
         """The states they are in, None where the next step resets one."""
         if self.mode is AutoresetMode.DISABLED and self._ended.any():
             self._now = self._ids(*reset_env(self.env, options={"reset_mask": self._ended}))

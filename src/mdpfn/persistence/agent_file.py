@@ -10,7 +10,7 @@ from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.online.vector_store import learner_to_arrays
-from mdpfn.saved import EXPLORER, FORESEEN, POLICY, STATISTICS, VECTORS, Arrays, SavedProblem, named
+from mdpfn.persistence.saved_problem import EXPLORER, FORESEEN, POLICY, STATISTICS, VECTORS, Arrays, SavedProblem, named
 from mdpfn.spaces.codec import Codec, LabelCodec
 from mdpfn.spaces.json import labels_to_json, space_to_json
 from mdpfn.storage import read_bundle, write_bundle

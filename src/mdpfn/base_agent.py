@@ -1,4 +1,4 @@
-"""An agent and the problem at hand: what it observed, what it plans by that, and what came of it."""
+"""What `Agent` inherits: a model, the problem it is learning now, plans and results for that problem."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from mdpfn.data.vectors import VectorReader
 
 
-class Facing:
-    """A model that faces a problem, or none yet: what `Agent` is made of, below the calls of its users."""
+class BaseAgent:
+    """A model and the problem it is learning, if there is one. `Agent` adds the calls that users make."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class Facing:
         self.limits = Limits.of(model)
         self._planner = NetworkPlanner(model.network, self.limits.checked_depth(depth), self.limits)
         self._problem: Problem[InContextLearner] | VectorProblem | None = None
-        self._plan: Plan | None = None  # the latest
-        self._evaluation: Floats = np.zeros(0)  # of the final policy of the last run
+        self._plan: Plan | None = None  # the latest one
+        self._evaluation: Floats = np.zeros(0)  # returns of the final policy of the last run
 
     def __repr__(self) -> str:
         knows = "no problem yet" if self._problem is None else f"{self.num_timesteps} transitions"
@@ -69,7 +69,7 @@ class Facing:
 
     @property
     def problem(self) -> Problem[InContextLearner] | VectorProblem:
-        """The problem at hand."""
+        """The problem that the agent is learning."""
         if self._problem is None:
             limit = "it knows no problem yet"
             raise MdpfnError("the agent", "new", limit, "call reset, solve or fit first, or give plan() statistics")
@@ -77,7 +77,7 @@ class Facing:
 
     @property
     def _tabular(self) -> Problem[InContextLearner]:
-        """The problem at hand, if its states can be numbered."""
+        """The problem that the agent is learning; refused if its states are vectors."""
         problem = self.problem
         if isinstance(problem, VectorProblem):
             limit = "with vectors for observations there is no table of states"
@@ -86,17 +86,17 @@ class Facing:
 
     @property
     def statistics(self) -> Statistics:
-        """What was observed of the problem at hand: counts of states."""
+        """Counts of all transitions observed in this problem."""
         return self._tabular.learner.evidence
 
     @property
     def evidence(self) -> Statistics | SmoothedEvidence:
-        """What was observed of the problem at hand: counts of states, or transitions of vectors."""
+        """Everything observed in this problem: counts of transitions, or the transitions themselves for vectors."""
         return self.problem.learner.evidence
 
     @property
     def num_timesteps(self) -> int:
-        """Transitions observed so far, as Stable-Baselines3 calls them."""
+        """How many transitions were observed so far, under the name that Stable-Baselines3 uses."""
         return self.evidence.n_transitions
 
     def plan(
@@ -110,11 +110,12 @@ class Facing:
         at_least: AtLeast | None = None,
         confidence: float | None = None,
     ) -> Plan:
-        """A policy for every state, by everything observed so far or by the given `statistics`.
+        """A policy for every state, from everything observed so far or from the given `statistics`.
 
-        With `risk` its best actions are, of those that the policy hardly tells apart, the ones with the best quantile
-        of Q* at that level, which `plan.q_quantiles` holds: a low one shuns what is uncertain, a high one seeks it.
-        The other options belong to `statistics`; for everything observed so far they are those of `reset`.
+        With `risk`, actions whose logits are close are ranked by the quantile of Q* at that level
+        (`plan.q_quantiles`): a low level avoids uncertain actions, a high level seeks them.
+        `discount`, `reward_range`, `at_least` and `confidence` are for given `statistics` only; for what the agent
+        observed itself, `reset`, `solve` or `fit` set them.
         """
         planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
         if statistics is not None:
@@ -167,14 +168,14 @@ class Facing:
 
     @property
     def result(self) -> Result:
-        """What came of everything so far."""
+        """Returns, policy, values and coverage of everything so far."""
         with self.problem.turn():
             if isinstance(self.problem, VectorProblem):
                 return VectorResult(self.problem, self._evaluation, self.model.name)
             return Result.of(self._tabular, self.plan(), self._evaluation, self.model.name)
 
     def _options(self, given: Mapping[str, Any], *, vectors: bool = False) -> Options:
-        """Checked options; a risk that these weights cannot tell is refused before anybody relies on it."""
+        """The options, checked; a risk level that these weights have no quantile for is refused."""
         options = Options.of(given, discount=VECTOR_DISCOUNT if vectors else DEFAULT_DISCOUNT)
         if vectors and options.at_least is not None:
             limit = "states that are vectors have no table of what was done"
@@ -183,21 +184,21 @@ class Facing:
             check_level(options.risk, self.model.network.config.quantiles)
         return options
 
-    def _enter(
+    def _start(
         self, encoding: SpaceEncoding, statistics: Statistics, options: Options, seed: int | None, features: Any = None
     ) -> Problem[InContextLearner]:
-        """Face a problem of which something may be known already."""
+        """Start a problem with the statistics known so far, and return it."""
         self.limits.check_sizes(statistics.n_states, statistics.n_actions)
         self.limits.warn_of_discount(options.discount)
         learner = self._learner(statistics, options, seed)
         factors = StateFactors.of(encoding.states, features)
         learner.completion = None if factors is None else Completion(factors)
         problem = Problem(encoding, learner, options, self.limits, History(options.discount))
-        self._face(problem)
+        self._set_problem(problem)
         return problem
 
-    def _face(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
-        """Turn to a problem, and forget the one before."""
+    def _set_problem(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
+        """Make this the problem of the agent, in the place of the one before."""
         if self._problem is not None:
             self._problem.refuse_others()
         self._problem, self._plan, self._evaluation = problem, None, np.zeros(0)
@@ -218,31 +219,26 @@ class Facing:
     def _fitted(
         self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
     ) -> None:
-        """Face the problem of a log; if anything goes wrong, the agent is what it was."""
-        with self._nothing_forgotten(but_learned=False):
-            self._faced(logged, options, seed, started, features)
-
-    def _faced(
-        self, logged: Logged | VectorReader, options: Options, seed: int | None, started: float, features: Any
-    ) -> None:
+        """Start the problem of a log; if anything is raised, the agent is as before."""
         from mdpfn.data.vectors import VectorReader
 
-        if isinstance(logged, VectorReader):
-            fitted = VectorProblem.fresh(*logged.spaces, options, self.limits, seed)
-            logged.read_into(fitted)
-            fitted.history.seconds = time.perf_counter() - started
-            self._face(fitted)
-            return
-        options.check_rewards(logged.statistics.reward_min, logged.statistics.reward_max)
-        problem = self._enter(logged.encoding, logged.statistics, options, seed, features)
-        problem.history.start_states, problem.starts_known = logged.starts or Counter(), logged.starts is not None
-        problem.columns, problem.notes = logged.columns, logged.notes
-        problem.history.seconds = time.perf_counter() - started
-        self.result.coverage.warn()
+        with self._all_or_nothing(keep_learned=False):
+            if isinstance(logged, VectorReader):
+                fitted = VectorProblem.fresh(*logged.spaces, options, self.limits, seed)
+                logged.read_into(fitted)
+                fitted.history.seconds = time.perf_counter() - started
+                self._set_problem(fitted)
+                return
+            options.check_rewards(logged.statistics.reward_min, logged.statistics.reward_max)
+            problem = self._start(logged.encoding, logged.statistics, options, seed, features)
+            problem.history.start_states, problem.starts_known = logged.starts or Counter(), logged.starts is not None
+            problem.columns, problem.notes = logged.columns, logged.notes
+            problem.history.seconds = time.perf_counter() - started
+            self.result.coverage.warn()
 
     @property
     def _logged(self) -> Logged:
-        """The problem at hand as a log."""
+        """This problem in the form in which logs are read, so that it can be merged with one."""
         from mdpfn.data.log import Logged
 
         problem = self._tabular
@@ -250,8 +246,8 @@ class Facing:
         return Logged(problem.learner.evidence, problem.encoding, starts, problem.columns, problem.notes)
 
     @contextmanager
-    def _nothing_forgotten(self, *, but_learned: bool = True) -> Iterator[None]:
-        """If anything is raised the agent is what it was, unless it learned something that is to be kept."""
+    def _all_or_nothing(self, *, keep_learned: bool = True) -> Iterator[None]:
+        """Put the agent back if anything is raised; with `keep_learned`, only if it had learned nothing by then."""
         problem, before = self._problem, (self._problem, self._plan, self._evaluation)
         n_known, begun = (
             (0, None) if problem is None else (problem.learner.evidence.n_transitions, problem.before_run())
@@ -261,7 +257,7 @@ class Facing:
         except BaseException:
             now = self._problem
             learned = 0 if now is None else now.learner.evidence.n_transitions - (n_known if now is problem else 0)
-            if not (learned and but_learned):
+            if not (learned and keep_learned):
                 if begun is not None:
                     begun.restore()
                 self._problem, self._plan, self._evaluation = before

@@ -16,7 +16,7 @@ from mdpfn.evidence.factored.completion import Foreseen
 from mdpfn.evidence.store import statistics_from_arrays
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import Carried
-from mdpfn.online.history import History, UnderWay
+from mdpfn.online.history import History, OpenEpisode
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.options import Options
 from mdpfn.online.problem import Problem
@@ -34,7 +34,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 @contextmanager
-def only_whole_files(path: object) -> Iterator[None]:
+def refusing_damage(path: object) -> Iterator[None]:
     """Whatever goes wrong with what a file holds is one error that says so."""
     try:
         yield
@@ -176,7 +176,7 @@ def _history(saved: Mapping[str, Any], discount: float, n_states: int) -> Histor
     unknown = [np.nan] * len(saved["returns"])
     under_way = {}
     for environment, (total, *discounted, length) in saved["under_way"]:
-        under_way[environment] = UnderWay(total, sum(discounted), length)
+        under_way[environment] = OpenEpisode(total, sum(discounted), length)
     history = History(
         discount,
         returns=saved["returns"],

@@ -12,7 +12,7 @@ from mdpfn.progress import Progress, somebody_watches
 LAST = 10  # episodes whose mean return is shown
 
 
-class Watched:
+class RunMonitor:
     """What `Problem.run` calls while it is inside this context; `shown` None: where somebody watches."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Watched:
             self.progress.update(len(history.returns) - self.begun_at, note)
         return self.on_episode is None or self.on_episode(history) is not False
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> RunMonitor:
         self.callbacks.start()
         return self
 

@@ -16,7 +16,7 @@ PACKAGE = __name__.partition(".")[0]
 IMMUTABLE = {int, float, str, tuple, bool, bytes, type(None), np.ndarray}
 
 
-class Before:
+class Snapshot:
     """What objects of this package and the lists and dictionaries in them held.
 
     What is immutable, and arrays, which are replaced and not written to, are kept as they are. Generators are put
