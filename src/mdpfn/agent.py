@@ -1,4 +1,4 @@
-"""The agent: give it an environment or data, and it plans. No training, no tuning."""
+"""The agent, which learns from an environment or from data and returns a policy. No training, no tuning."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class PartialFitFields(FitFields, total=False):
 
 
 class Agent(BaseAgent):
-    """Solves small decision problems in context: everything it learns about one is in its `evidence`.
+    """Solves small decision problems in context: its weights stay fixed, all it learns is kept in `evidence`.
 
-    Three ways in: `solve` an environment, `reset` and then `act` and `observe` in a loop of your own, or `fit`
-    logged data. Then `predict` or `plan`. Each of the three starts afresh.
+    There are three ways to learn: `solve` an environment, call `reset` and then `act` and `observe` in a loop of your
+    own, or `fit` logged data. Each of them starts a new problem. Afterwards, `predict` or `plan`.
 
-    `depth` is how many propagation steps a plan takes, by default as many as in training. `exploration` says how it
-    looks around: "directed" pays for information what it is worth, "softmax" draws actions from softmax(logits / τ)
-    with τ = `acting_temperature`, as in the paper (B.2). The default is what the weights were made for.
+    `depth` is how many propagation steps the network takes, by default as many as in training. `exploration` is
+    "directed", which explores where information is worth its price, or "softmax", which draws actions from
+    softmax(logits / τ) with τ = `acting_temperature`, as in the paper (B.2). The default is the one of the weights.
     """
 
     @classmethod
@@ -80,22 +80,22 @@ class Agent(BaseAgent):
         seed: int | None = None,
         **options: Unpack[OptionFields],
     ) -> Agent:
-        """Forget everything and face a new problem.
+        """Start a new problem and forget the one before.
 
         Spaces are finite Gymnasium spaces. A number n stands for Discrete(n), a list for the names in it, and
-        None for observations that are only known to be hashable: these are numbered as they appear. Observations may
+        None for any hashable observations, which are numbered as they appear. Observations may
         also be vectors (a Box, or a Dict or Tuple with one in it); then actions may be a Box too.
-        `budget` is how many episodes there will be; where nobody knows, as many again as there were so far count.
+        `budget` is how many episodes there will be; without it, the agent expects as many more as there were so far.
         `seed` makes the agent's choices repeatable. The options are:
 
         - `discount`: how much a reward is worth one step later, 0.95 by default, 0.99 for vectors;
-        - `reward_range`: the smallest and largest reward there can be; without it, rewards count relative to the
-          largest one observed;
-        - `replan_every`: plan also after that many steps, not only when an episode starts or something was new;
-        - `risk`: choose by this quantile of Q* among actions that are hardly told apart;
+        - `reward_range`: the smallest and largest possible reward; without it, rewards are scaled by the largest one
+          observed;
+        - `replan_every`: plan again after that many steps, and not only when an episode starts or something was new;
+        - `risk`: among actions that are almost equally good, choose by this quantile of Q*;
         - `objective`: "return" if what is earned while learning counts, "policy" if only the final policy does (no
-          difference for vectors, where it explores only while it is lost);
-        - `explore`: False to exploit what is known, and nothing else;
+          difference for vectors);
+        - `explore`: False to always exploit;
         - `features`: what every discrete state is made of, a tuple or vector each: a function of the state, or a table.
           The parts of MultiDiscrete, MultiBinary, Tuple and Dict spaces are factors by themselves;
         - `at_least`: "logged" for a policy that is worse than that of the data with a probability of at most
@@ -120,9 +120,9 @@ class Agent(BaseAgent):
         return self
 
     def act(self, observation: Any, *, action_mask: Any = None) -> Any:
-        """The action to take now, exploring; only one that the mask allows, if there is one.
+        """The action to take now, exploring; with a mask, one of the actions that it allows.
 
-        Plans by itself when an episode has ended or something was new.
+        Plans again by itself when an episode has ended or something new was observed.
         """
         problem = self.problem
         return problem.encoding.actions.decode(problem.act_on(observation, action_mask))
@@ -140,8 +140,8 @@ class Agent(BaseAgent):
     ) -> None:
         """Learn from one transition.
 
-        `terminated` says that nothing can be earned after `next_observation`, `truncated` that the episode was
-        broken off there, which says nothing about the state. `action_mask` says which actions exist after it.
+        `terminated` says that no reward follows `next_observation`, `truncated` that the episode was cut off there
+        for another reason, such as a time limit. `action_mask` says which actions exist in `next_observation`.
         """
         self.problem.observe(observation, action, reward, next_observation, terminated, truncated, action_mask)
 
@@ -160,14 +160,14 @@ class Agent(BaseAgent):
         verbose: int = 1,
         **options: Unpack[OptionFields],
     ) -> Result:
-        """Learn a Gymnasium environment, single or vector, or one by its id, in this many episodes.
+        """Learn a Gymnasium environment (single, vector, or by its id) in this many episodes.
 
-        The options are those of `reset`. Episodes are broken off after `max_episode_steps`, by default after 1000 where
-        a single environment has no time limit of its own. `evaluate` is for how many more episodes the final policy is
-        tried out, without learning. `resume` goes on with what the agent knows of this environment already, and with
+        The options are those of `reset`. Episodes are truncated after `max_episode_steps`, by default after 1000 where
+        a single environment has no time limit of its own. `evaluate` is in how many more episodes the final policy is
+        tried out, without learning. `resume` continues with what the agent knows of this environment and with
         the options it began with. `on_episode` is called after every episode with the `History` so far; the run ends
         if it returns False. `callback` is an `mdpfn.Callback`, or one of Stable-Baselines3, for every step. `progress`
-        shows how far it is after two seconds, by default in terminals and notebooks; `verbose=0` silences it.
+        shows a progress line after two seconds, by default in terminals and notebooks; `verbose=0` silences it.
         """
         whole_number("episodes", episodes, low=1)
         whole_number("evaluate", evaluate, low=0)
@@ -190,7 +190,7 @@ class Agent(BaseAgent):
         return self.result
 
     def _check_resumed(self, env: Any, spaces: tuple[Any, Any], given: Mapping[str, Any]) -> None:
-        """Refuse to go on in another environment, or with other options."""
+        """Refuse to resume in an environment with other spaces, or with other options."""
         problem = self.problem
         given = {name: value for name, value in given.items() if value is not None and name != "features"}
         if self._options({**asdict(problem.options), **given}) != problem.options:
@@ -202,7 +202,7 @@ class Agent(BaseAgent):
             raise MdpfnError("env", shown(env), limit, "resume with the same spaces, or start afresh without resume")
 
     def _evaluated(self, env: Any, episodes: int, seed: int | None, max_episode_steps: int | None) -> Floats:
-        """Returns of the final policy, in states of which it never heard as well."""
+        """(episodes,) returns of the final policy."""
         problem = self.problem
         return evaluate(
             problem.best_action if isinstance(problem, VectorProblem) else self.plan().action,
@@ -222,24 +222,24 @@ class Agent(BaseAgent):
         seed: int | None = None,
         **options: Unpack[FitFields],
     ) -> Agent:
-        """Learn from a log; no environment is needed.
+        """Learn from logged transitions; no environment is needed.
 
-        It may come as arrays (states, actions, rewards, next_states[, terminated[, truncated]]) or a list of such
+        They may come as arrays (states, actions, rewards, next_states[, terminated[, truncated]]) or a list of such
         tuples, a mapping of columns, a frame of pandas, polars, PyArrow, DuckDB, Ibis, Dask or PySpark, CSV, JSON
         lines or Parquet files (one, a list, a pattern, a folder), a Minari dataset, or an iterator over any of these.
-        Frames are grouped by their own engine, of which only sums come back. Without spaces, numbers are ids, rows
-        of floats are vectors, and all else is a name. `result` reports what was used and what was left out, and
-        `result.coverage` tells where the data is thin. The options are those of `reset`, and these about the log:
+        Frames are aggregated by their own engine, and only sums are fetched. Without spaces, whole numbers are ids,
+        rows of floats are vectors, and everything else is a name. `result` reports what was used and what was left
+        out, and `result.coverage` where the data is thin. The options are those of `reset`, and these about the log:
 
-        - `columns`: which column is which where names do not tell: {"state": …, "action": …, "reward": …,
+        - `columns`: which column is which, if their names do not tell: {"state": …, "action": …, "reward": …,
           "next_state": …, "terminated": …, "truncated": …}. Several columns may make one state. Without a next state,
           it is the next row of the same "episode" by "time". "count" says how many transitions a row stands for;
-        - `episode_end`: "terminal" if nothing can be earned after the last row of an episode, "truncated" if the log
-          was cut off there;
-        - `max_gap`: a longer time than this between two rows breaks an episode;
+        - `episode_end`: "terminal" if no reward follows the last row of an episode, "truncated" if the log was cut off
+          there;
+        - `max_gap`: a longer time than this between two rows splits an episode;
         - `missing`: "raise" to refuse rows in which something is missing, "drop" to leave them out;
-        - `bins`: cut columns of numbers with a point into so many bins, by column if need be, or at given edges;
-        - `terminal`: states in which episodes end, where no column says so;
+        - `bins`: how many bins columns of floats are cut into, or {column: number of bins, or their edges};
+        - `terminal`: states in which episodes end, if no column says so;
         - `available`: {state: actions that exist there}, or a function of the state; elsewhere all exist.
         """
         from mdpfn.data.log import read_log  # late: what speaks to engines takes its time to import
@@ -254,10 +254,10 @@ class Agent(BaseAgent):
         return self
 
     def partial_fit(self, transitions: Any, **options: Unpack[PartialFitFields]) -> Agent:
-        """Learn from one more log, or from what another agent learned from its own, beside what is known already.
+        """Learn from one more log, or from all that another agent observed, in addition to what is known already.
 
-        States and actions are matched by name. In whatever order logs come, from however many machines, the agent is
-        the same bit for bit. Takes what `fit` takes; options that are left out stay as they were.
+        States and actions are matched by name. The order in which logs are added makes no difference, not even in the
+        last bit. Takes what `fit` takes; options that are left out stay as they were.
         """
         if self._problem is None and not isinstance(transitions, Agent):
             return self.fit(transitions, **options)
@@ -296,11 +296,11 @@ class Agent(BaseAgent):
     ) -> tuple[Any, Any]:
         """(action, state) for one observation, or actions for a batch of them, as in Stable-Baselines3.
 
-        The best action by everything observed so far, or with `deterministic=False` one drawn from the policy.
-        `state` and `episode_start` are there for compatibility: the agent needs neither, and returns `state`.
-        `action_mask` says which actions exist, if not all that the agent knows do: one mask, or one per observation.
-        `on_unknown` says what to do in a state of which nothing is known: "warn", "raise", or answer by the prior
-        without a word ("best").
+        The best action given everything observed so far, or with `deterministic=False` one drawn from the policy.
+        `state` and `episode_start` are there for compatibility; the agent ignores them and returns `state`.
+        `action_mask` says which actions exist if some do not: one mask, or one per observation.
+        `on_unknown` says what to do in a state that was never observed: "warn", "raise", or silently answer from the
+        prior ("best").
         """
         check_choice("on_unknown", on_unknown, get_args(OnUnknown))
         if not isinstance(deterministic, bool | np.bool_):
@@ -322,7 +322,7 @@ class Agent(BaseAgent):
         return np.asarray(plan.policy[plan.row(problem.encoding.find(observation))])
 
     def explain(self, observation: Any) -> Explanation | VectorExplanation:
-        """Why an action is recommended there: what was seen of every action, what it may be worth, what decides."""
+        """Why an action is recommended: what was observed of every action, intervals of Q*, what could change it."""
         problem = self.problem
         if isinstance(problem, VectorProblem):
             with problem.turn():
@@ -331,21 +331,22 @@ class Agent(BaseAgent):
         return Explanation.of(self.plan(), self.result.coverage, state, observation)
 
     def evaluate(self, policy: PolicyLike, *, episodes: Any = None) -> PolicyValue:
-        """What any policy is worth by the data: mean, interval, effective sample size, and what it rests on.
+        """The value of any policy, estimated from the data: mean, interval, effective sample size, main risks.
 
         A policy is a table (S, A) or (S,), a mapping or a function from states to actions, a `Plan`, or "logged" for
-        what was done in the data. `episodes`, lists of (state, action, reward[, propensity]), add a check by weights.
+        the policy that made the data. `episodes`, lists of (state, action, reward[, propensity]), add an estimate by
+        importance weights.
         """
         return self.result.evaluate(policy, episodes)
 
     def report(self, path: str | Path, *, title: str = "What the data says to do") -> None:
-        """Write a self-contained HTML page: policy, values, where data is thin, what was read."""
+        """Write a self-contained HTML page with the policy, its value, where data is thin and what was read."""
         write_report(Result.of(self._tabular, self.plan(), self._evaluation, self.model.name), path, title)
 
     def save(self, path: str | Path, *, copy_weights: bool = False) -> None:
-        """Write the agent to a file: what it observed, what things are called, and where it was.
+        """Write the agent to a file: evidence, names of states and actions, options, and the state of its run.
 
-        Shipped weights are saved by name and checksum, others are copied; `copy_weights` copies them in any case.
+        Shipped weights are saved by name and checksum, others are copied; `copy_weights` always copies them.
         """
         settings: dict[str, Any] = {
             "depth": self._planner.depth,
@@ -358,13 +359,13 @@ class Agent(BaseAgent):
     def export(self, path: str | Path) -> None:
         """Write the policy of `predict` as JSON: states or nodes, actions, probabilities, values, intervals, masks.
 
-        Two readers of thirty lines, in Python and in JavaScript, are in `examples/`.
+        `examples/` has a reader in Python and one in JavaScript, of thirty lines each.
         """
         write_json(Path(path), policy_to_json(self.problem, self.result, str(self.model.card.get("sha256", ""))))
 
     @classmethod
     def load(cls, path: str | Path) -> Agent:
-        """The agent that `save` wrote. It goes on where it was: same observations, same policy, same chances."""
+        """The agent that `save` wrote, with the same evidence, policy and random state."""
         with refusing_damage(path):
             model, settings, saved = read_agent(a_path(path))
             agent = cls(model, **settings)
@@ -377,7 +378,7 @@ class Agent(BaseAgent):
 
 
 def _features_of(options: Any, *, vectors: bool = False) -> Any:
-    """The features among options, of which they are taken out."""
+    """Take `features` out of the options and return them."""
     features = options.pop("features", None)
     if features is not None and vectors:
         limit = "they are for states that can be counted, and these are vectors"

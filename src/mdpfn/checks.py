@@ -1,4 +1,4 @@
-"""Checks of what users give: what cannot be used becomes an `MdpfnError` that says what to do about it."""
+"""Checks of what users pass in; what cannot be used raises an `MdpfnError` that says what to do about it."""
 
 import inspect
 import math
@@ -89,7 +89,7 @@ def checked_action_mask(values: ArrayLike, n_actions: int) -> tuple[bool, ...]:
 
 
 def masks_of(values: Any, n: int) -> list[Any]:
-    """A mask for each of n observations: one for all of them, None perhaps, or as many as there are."""
+    """One mask for each of n observations, from one mask (or None) for all or from n of them."""
     if n_axes(values) != 2:
         return [values] * n
     if len(values) != n:
@@ -107,7 +107,7 @@ def n_axes(values: Any) -> int:
 
 
 def check_flag(field: str, flag: Any) -> None:
-    """Refuse what is no truth value."""
+    """Refuse a value that is neither True nor False."""
     if flag is not True and flag is not False and not isinstance(flag, np.bool_):
         raise MdpfnError(field, shown(flag), "it must be True or False", "say how the episode ended")
 

@@ -23,7 +23,7 @@ class CoverageWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """How often every pair was visited, and what follows from that."""
+    """How often every pair was visited, and where that is too seldom."""
 
     n_visits: Floats  # (S, A) N(s, a)
     exists: Bools  # (S, A) whether action masks allow a pair
@@ -56,7 +56,7 @@ class Coverage:
 
     @cached_property
     def thin_choices(self) -> Ints:
-        """Ids of the states whose greedy action itself is thin: there the plan rests on the prior."""
+        """Ids of the states whose greedy action has few visits: there the plan rests on the prior."""
         return np.flatnonzero(self.thin[np.arange(len(self.thin)), self.plan.greedy])
 
     @cached_property
@@ -67,7 +67,7 @@ class Coverage:
         return np.stack([starts[state], action], axis=1)
 
     def warn(self) -> None:
-        """Warn if the start states were never left by some action."""
+        """Warn if some action was never tried in a start state."""
         if len(self.untried_at_start):
             warnings.warn(self._untried(), CoverageWarning, stacklevel=3)
 
@@ -105,10 +105,10 @@ class Coverage:
 
 
 def counted(n: int, noun: str) -> str:
-    """So many of something, in words."""
+    """The number with its noun, in the plural if need be."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _some(items: Sequence[object]) -> str:
-    """The first few of them."""
+    """The first few items as text."""
     return ", ".join(map(str, items[:EXAMPLES])) + (", …" if len(items) > EXAMPLES else "")

@@ -1,4 +1,4 @@
-"""Why an action is recommended: what was seen of every action of a state, what it may be worth, and what decides."""
+"""Why an action is recommended: for every action of a state what was observed, where Q* lies, what could change it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Explanation:
         return pandas_frame({name: [getattr(action, name) for action in self.actions] for name in names})
 
     def plot(self, path: str | Path) -> None:
-        """Draw what every action may be worth to a file (PNG, PDF or SVG by its name)."""
+        """Draw the interval of Q* of every action to a file (PNG, PDF or SVG by its name)."""
         from matplotlib.figure import Figure  # late: it takes a third of a second
 
         shown = [a for a in self.actions if a.exists][::-1]
@@ -143,7 +143,7 @@ class Explanation:
 
 
 def _evidence(plan: Plan, coverage: Coverage, row: int, action: int, known: bool) -> ActionEvidence:
-    """What is known of an action; of a state that never appeared, only what the prior says."""
+    """What is known of an action; in a state that never appeared, only what the prior says."""
     exists = bool(coverage.exists[row, action])
     n_visits = float(coverage.n_visits[row, action]) if known else 0.0
     low, median, high = np.full(3, np.nan)
@@ -167,7 +167,7 @@ def _evidence(plan: Plan, coverage: Coverage, row: int, action: int, known: bool
 
 
 def _seen(plan: Plan, row: int, action: int) -> tuple[float, tuple[tuple[Any, float], ...], float]:
-    """Mean reward, successors with their shares, and the share of ends of a visited pair, as they were observed."""
+    """Mean reward, successors with their shares, and share of terminations of a visited pair, as observed."""
     assert plan.observed is not None
     table = plan.observed
     pair = int(np.searchsorted(table.pair, row * plan.policy_logits.shape[1] + action))

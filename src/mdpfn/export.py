@@ -1,4 +1,4 @@
-"""A policy as JSON: all that acting by it needs, for any language, and what it rests on.
+"""A policy as JSON, so that any language can act by it.
 
 `examples/policy_reader.py` and `examples/policy_reader.js` read it in some thirty lines each.
 """
@@ -23,7 +23,7 @@ DIGITS = 6
 
 
 def policy_to_json(problem: Problem[InContextLearner] | VectorProblem, result: Result, sha256: str) -> dict[str, Any]:
-    """The policy that `predict` follows now; on vectors, its values at the nodes, to be averaged between them."""
+    """The policy that `predict` follows now; for vectors, action values at nodes, to be interpolated between them."""
     content = {"format": FORMAT, "version": VERSION}
     content |= _nodes(problem) if isinstance(problem, VectorProblem) else _table(result)
     content["provenance"] = {
@@ -38,7 +38,7 @@ def policy_to_json(problem: Problem[InContextLearner] | VectorProblem, result: R
 
 
 def _table(result: Result) -> dict[str, Any]:
-    """A row per state, a column per action."""
+    """The policy as a table with a row per state and a column per action."""
     plan, coverage = result.plan, result.coverage
     n = len(plan.states)
     quantiles = None
@@ -60,7 +60,7 @@ def _table(result: Result) -> dict[str, Any]:
 
 
 def _nodes(problem: VectorProblem) -> dict[str, Any]:
-    """Values of actions at nodes, and the units in which their distance counts."""
+    """The policy for vectors: action values at nodes, and the scale of each dimension in their distances."""
     learner, actions = problem.learner, problem.encoding.actions
     plan = learner.plan()
     states = np.zeros((0, problem.encoding.states.n_dims)) if plan is None else plan.nodes.states
@@ -78,7 +78,7 @@ def _nodes(problem: VectorProblem) -> dict[str, Any]:
 
 
 def numbers(values: Any) -> Any:
-    """An array as nested lists, rounded; null where there is no number, as of actions that do not exist."""
+    """An array as nested lists of rounded numbers; None where a number is not finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim:
         return [numbers(part) for part in array] if array.ndim > 1 or not np.isfinite(array).all() else _rounded(array)
@@ -86,5 +86,5 @@ def numbers(values: Any) -> Any:
 
 
 def _rounded(array: Any) -> list[float]:
-    """Six digits of each that count."""
+    """The numbers, rounded to six significant digits."""
     return [float(f"{value:.{DIGITS}g}") for value in array.tolist()]

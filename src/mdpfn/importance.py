@@ -1,4 +1,4 @@
-"""What a policy would have earned in episodes of another one: by importance weights, without a model or beside one.
+"""The value of a policy from episodes of another one, by importance weights (off-policy evaluation).
 
 A check of values that come from a model: where states do not tell everything that matters, a model may be wrong, while
 weighted returns are right on average, if noisy.

@@ -1,4 +1,4 @@
-"""A picture of what is believed of vectors: values over two of their dimensions, the policy, and where data is."""
+"""A picture of values, policy and data over two dimensions of vector observations."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What an agent would do: a policy for every state, and how much a pair may be worth."""
+"""A plan: a policy for every state, with quantiles of Q*."""
 
 import warnings
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Plan:
         return f"Plan({n_states} states, {n_actions} actions)"
 
     def __str__(self) -> str:
-        """The recommended action of every state in which something is to be decided, of the first few of many."""
+        """The recommended action of the first few states in which there is a choice."""
         decides = np.ones(len(self.policy_logits), dtype=bool)
         if self.observed is not None:
             decides = self.observed.reached_mask() & ~self.observed.terminal_mask()
@@ -93,14 +93,11 @@ class Plan:
 
     @cached_property
     def _chance(self) -> np.random.Generator:
-        """By which a safe policy does what the log did as often as the log did it."""
+        """The random numbers of a safe policy, which mixes actions as often as the log did."""
         return np.random.default_rng(0)
 
     def action(self, state: int, mask: Bools | None = None, rng: np.random.Generator | None = None) -> int:
-        """The best action of a state, of those that a mask (A,) allows; with `rng`, one drawn from the policy.
-
-        A state that never appeared is like any other of which nothing is known.
-        """
+        """The best action of a state among those that a mask (A,) allows; with `rng`, one drawn from the policy."""
         row = self.row(state)
         if self.safe_policy is not None:
             chance = self.safe_policy[row] if mask is None else self.safe_policy[row] * mask
@@ -113,7 +110,7 @@ class Plan:
         return best if mask is None or mask[best] else int(logits.argmax())
 
     def row(self, state: int) -> int:
-        """The row of a state; a state that never appeared is like any other of which nothing is known."""
+        """The row of a state; for a state that never appeared, the row of some other unknown state."""
         if state < len(self.policy_logits):
             return state
         alike = [] if self.unknown is None else np.flatnonzero(self.unknown).tolist()
@@ -143,7 +140,7 @@ class Plan:
         return actions.batch(list(map(action_of, single, masks_of(action_mask, len(single)))))
 
     def is_known(self, state: int) -> bool:
-        """Whether anything is known of the state with this id."""
+        """Whether the state with this id was ever observed."""
         return state < len(self.policy_logits) and (self._seen is None or bool(self._seen[state]))
 
     @cached_property
@@ -165,7 +162,7 @@ class Plan:
 
     @cached_property
     def posterior(self) -> ModelPosterior:
-        """Models that may be the true one, given everything observed and what the network says of the rest."""
+        """The posterior over models: what was observed, and the network's quantiles where nothing was."""
         assert self.observed is not None
         if self.network_quantiles is None:
             return ModelPosterior.of(self.observed, *ignorant_prior(self.observed, self.discount))
@@ -195,12 +192,12 @@ class Plan:
 
     @cached_property
     def exploration(self) -> Floats:
-        """(S, A) a policy to gather more data by, if `act` and `observe` cannot be used: it leads to the unseen."""
+        """(S, A) a policy that explores, to gather more data where `act` and `observe` cannot be used."""
         assert self.planned_from is not None
         return held_policy(*self.planned_from)
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row per state and action: policy, visits, quantiles of Q* and what carries them."""
+        """A pandas frame with a row per state and action: policy, visits, quantiles of Q*, and their support."""
         assert self.planned_from is not None
         table = self.planned_from[0]
         n_visits, decides = table.visits_table(), ~table.terminal_mask()
@@ -233,7 +230,7 @@ class Plan:
 
 
 def say_unknown(observation: Any, how: OnUnknown) -> None:
-    """Warn of a state of which nothing is known, or refuse it."""
+    """Warn of a state that was never observed, or refuse it."""
     limit, remedy = "nothing is known of this state", 'observe it first, or say on_unknown="best" to go by the prior'
     error = MdpfnError("observation", shown(observation), limit, remedy)
     if how == "raise":
@@ -242,14 +239,14 @@ def say_unknown(observation: Any, how: OnUnknown) -> None:
 
 
 def support_of(n_visits: float) -> Support:
-    """What carries the estimate of a pair with so many visits."""
+    """Whether data, the prior or both support the estimate of a pair with this many visits."""
     if n_visits >= THIN_VISITS:
         return "data"
     return "data and prior" if n_visits else "prior"
 
 
 def check_level(level: float, levels: tuple[float, ...]) -> None:
-    """Refuse a level that weights with quantiles at these `levels` cannot tell."""
+    """Refuse a level outside the quantile levels of the weights."""
     if not levels:
         raise MdpfnError("risk", level, "these weights have no quantiles of Q*", "use others, or no risk")
     if not levels[0] <= level <= levels[-1]:

@@ -1,4 +1,4 @@
-"""How far a long run is, on the standard error: one line that is rewritten in a terminal, plain lines in a pipe."""
+"""Progress of a long run on the standard error: one line that is rewritten in a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """So much of a total is done; says so, with the time left, once a run has lasted two seconds."""
+    """Reports how much of a total is done and the time left, once a run has lasted two seconds."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Progress:
         self._width = 0
 
     def update(self, done: int, note: str = "") -> None:
-        """Say that so much is done, unless that was said just now."""
+        """Report how much is done, unless the last report was just now."""
         now = self.clock()
         if now - self._said < (REWRITTEN_EVERY if self.rewrites else LINE_EVERY):
             return
@@ -58,7 +58,7 @@ class Progress:
         self.stream.flush()
 
     def close(self) -> None:
-        """Leave a clean line behind."""
+        """Clear the line."""
         if self._width:
             self.stream.write("\r" + " " * self._width + "\r")
             self.stream.flush()
@@ -76,7 +76,7 @@ def _is_notebook_stream(stream: TextIO) -> bool:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """A number of seconds as text: in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""What came of a run: returns, policy, value, coverage, steps and time; as text, as a picture and as JSON."""
+"""The result of a run: returns, policy, value, coverage, steps and time; as text, as a picture and as JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SMOOTHING = 10  # episodes in the moving average of a learning curve
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What an agent knows after a run, online or offline. Without episodes, returns and lengths are empty."""
+    """What an agent learned in a run, online or offline. Without episodes, returns and lengths are empty."""
 
     plan: Plan
     coverage: Coverage
@@ -47,7 +47,7 @@ class Result:
 
     @classmethod
     def of(cls, problem: Problem[InContextLearner], plan: Plan, evaluation: Floats, weights: str) -> Result:
-        """What came of everything that happened in a problem so far."""
+        """The result of everything that happened in a problem so far."""
         history, statistics = problem.history, problem.learner.evidence
         return cls(
             plan=plan,
@@ -70,31 +70,31 @@ class Result:
 
     @cached_property
     def _worth(self) -> Worth:
-        """What evaluates policies."""
+        """The evaluator of policies."""
         return Worth(self.plan, self.coverage.start_states)
 
     def evaluate(self, policy: PolicyLike, episodes: Any = None) -> PolicyValue:
-        """What any policy is worth by the data, as `Agent.evaluate` says."""
+        """The value of any policy, as in `Agent.evaluate`."""
         return self._worth.value(policy, episodes)
 
     @cached_property
     def value(self) -> PolicyValue:
-        """What the recommended policy is worth, with what the data leaves open; `value.by_state` has every state."""
+        """The value of the recommended policy with its uncertainty; `value.by_state` has it for every state."""
         return self._worth.value(self.plan)
 
     @cached_property
     def improvement(self) -> Improvement:
-        """By how much it is better than what was done in the data, and how probable it is that it is."""
+        """By how much the recommended policy is better than the logged one, and with which probability."""
         return self._worth.improvement(self.plan.recommended)
 
     @cached_property
     def regret(self) -> Regret:
-        """How much is still to be gained: by how much the best policy may be better than the recommended one."""
+        """By how much the best possible policy may be better than the recommended one."""
         return self._worth.regret(self.plan.recommended)
 
     @property
     def support(self) -> list[str]:
-        """(S,) what carries the recommendation of each state: data, prior, or both."""
+        """(S,) whether data, the prior or both support the recommendation of each state."""
         chosen = self.coverage.n_visits[np.arange(len(self.coverage.n_visits)), self.plan.greedy]
         return [support_of(n) for n in chosen]
 
@@ -105,17 +105,17 @@ class Result:
 
     @property
     def by_what(self) -> str:
-        """What planned."""
+        """What made the plans, for the summary."""
         return f"with weights {self.weights!r}"
 
     def bin_lines(self) -> list[str]:
-        """Into which bins columns of numbers were cut, if they were."""
+        """The bins that columns of numbers were cut into, if any, as lines of text."""
         encoding = self.plan.encoding
         binned = encoding is not None and isinstance(encoding.observation_space, Binned)
         return [str(encoding.observation_space)] if encoding is not None and binned else []
 
     def run_lines(self) -> list[str]:
-        """How the run went, as text."""
+        """How the run went, as lines of text."""
         lines = []
         if len(self.returns):
             episodes, steps = counted(len(self.returns), "episode"), counted(self.steps, "step")

@@ -1,7 +1,7 @@
 """Arrays with a JSON description in one file: safetensors, checksummed, replaced in one step.
 
-Whoever looks sees the old file or the new one and nothing else, whenever the writer is killed. Nothing is evaluated
-when a file is read, and what is damaged or crafted is refused.
+A reader sees the old file or the new one, never a part, whenever the writer is killed. Reading a file executes
+nothing, and damaged or crafted files are refused.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def write_bundle(path: Path, arrays: Arrays, description: Mapping[str, Any]) -> 
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put these bytes in the place of whatever the file at `path` held, in one step that survives a crash."""
+    """Replace the content of the file at `path` by these bytes, atomically and durably."""
     try:
         place = Path(os.path.realpath(path))
         if place.exists() and not place.is_file():  # the owner of a machine could replace its devices
@@ -154,7 +154,7 @@ def _remove_leftovers_of(place: Path) -> None:
 
 
 def _shortened(name: str) -> str:
-    """So much of a name that something can be added to it: names are limited in bytes, not in letters."""
+    """The first 200 bytes of a file name, so that something can be added: names are limited in bytes, not letters."""
     return os.fsencode(name)[:200].decode(errors="ignore")
 
 

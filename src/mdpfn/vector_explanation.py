@@ -1,4 +1,4 @@
-"""Why an action is recommended where observations are vectors: what it is worth, and the nearest evidence of it."""
+"""Why an action is recommended for a vector observation: action values, and the nearest observed transitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = 2.0  # standard deviations: beyond, what was seen says little
 
 @dataclass(frozen=True)
 class NearTransition:
-    """One that was observed, and how far away, in standard deviations of what was seen."""
+    """An observed transition and its distance, in standard deviations of all observations."""
 
     distance: float
     observation: tuple[float, ...]
@@ -75,7 +75,7 @@ class VectorExplanation:
         return "\n".join([*lines, f"  and {left} actions that are worth less"] if left > 0 else lines)
 
     def plot(self, path: str | Path) -> None:
-        """Draw what every action is worth, and how far its nearest evidence is."""
+        """Draw the value of every action, with the distance of its nearest observed transition."""
         from matplotlib.figure import Figure  # late: it takes a third of a second
 
         shown = self.actions[::-1]
@@ -93,7 +93,7 @@ class VectorExplanation:
 
 
 def _nearest(problem: VectorProblem, x: Any, action: int) -> tuple[NearTransition, ...]:
-    """What was observed of an action, the nearest first."""
+    """Observed transitions of an action, the nearest first."""
     evidence = problem.learner.evidence
     if not len(evidence.memory):
         return ()

@@ -1,4 +1,4 @@
-"""What came of a run on vectors: returns, evaluation, transitions and nodes; there is no table of states to show."""
+"""The result of a run with vector observations: returns, evaluation, transitions and nodes, but no table of states."""
 
 from pathlib import Path
 from typing import Any, NoReturn
@@ -53,11 +53,11 @@ class VectorResult(Result):
 
     @property
     def by_what(self) -> str:
-        """What planned: no network reads vectors."""
+        """What made the plans, for the summary: no network reads vectors."""
         return "by smoothing, without weights"
 
     def bin_lines(self) -> list[str]:
-        """None: vectors are not cut."""
+        """None, as vectors are not cut into bins."""
         return []
 
     def __repr__(self) -> str:

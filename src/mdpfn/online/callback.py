@@ -1,4 +1,4 @@
-"""Callbacks with the names that users of Stable-Baselines3 know; theirs can be passed as they are."""
+"""Callbacks with the interface of Stable-Baselines3, whose own callbacks can be passed as well."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -79,7 +79,7 @@ CallbackLike: TypeAlias = Any
 
 
 class Callbacks:
-    """All callbacks of a run, told what happens."""
+    """All callbacks of a run, called together."""
 
     def __init__(self, given: CallbackLike, agent: Any, history: History) -> None:
         several = given if isinstance(given, list | tuple) else [] if given is None else [given]
@@ -90,13 +90,13 @@ class Callbacks:
             callback.init_callback(agent)
 
     def start(self) -> None:
-        """The run begins."""
+        """Call them at the start of the run."""
         for callback in self.callbacks:
             callback.on_training_start(self.locals, {})
             callback.on_rollout_start()
 
     def step(self) -> bool:
-        """A step was made; whether the run goes on."""
+        """Call them after a step; returns whether the run goes on."""
         ended = len(self.history.returns) > self._n_episodes
         self._n_episodes = len(self.history.returns)
         self.locals["dones"] = [ended]
@@ -112,6 +112,6 @@ class Callbacks:
         return goes_on
 
     def end(self) -> None:
-        """The run is over."""
+        """Call them at the end of the run."""
         for callback in self.callbacks:
             callback.on_training_end()

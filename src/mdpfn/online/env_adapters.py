@@ -1,6 +1,6 @@
-"""Gymnasium environments as the episode loop sees them: single ones, and vector ones in every autoreset mode.
+"""Adapters that give single and vector Gymnasium environments, in every autoreset mode, the same interface.
 
-Every kind is brought into the same form: what followed each action, and in which state each environment is now.
+The episode loop sees ids (or vectors) of states and ids of actions, one per environment that runs side by side.
 """
 
 import importlib
@@ -21,10 +21,10 @@ LONGEST_EPISODE = 1_000  # steps, in environments that have no time limit of the
 
 
 class StateEncoder(Protocol):
-    """From observations, and what is known of the actions there, to ids or vectors."""
+    """Maps observations to ids or vectors of states."""
 
     def __call__(self, observation: Any, action_mask: Any = None) -> State:
-        """The id of an observation; `action_mask` is Gymnasium's, if there is one."""
+        """The id or vector of an observation; `action_mask` is Gymnasium's, if there is one."""
 
 
 class Outcome(NamedTuple):
@@ -37,22 +37,22 @@ class Outcome(NamedTuple):
 
 
 class EnvAdapter(Protocol):
-    """Environments side by side, whose states and actions are ids."""
+    """Some environments side by side."""
 
     def reset(self, seed: int | None) -> list[State | None]:
-        """The first state of each."""
+        """Reset all environments; returns their first states."""
 
     def step(self, actions: list[int | None]) -> list[Outcome]:
-        """What followed the action in each; nothing to rely on where there was none."""
+        """Step all environments; the outcome of one that had no action (None) is meaningless."""
 
     def current_states(self) -> list[State | None]:
-        """The state of each now, a new first one after the end of an episode; None where one has to wait for it."""
+        """The states to act in next, after ended episodes were reset; None where the next step will reset one."""
 
 
 def adapter_of(
     env: Any, encoding: SpaceEncoding, state_id: StateEncoder, max_episode_steps: int | None = None
 ) -> EnvAdapter:
-    """The environment, single or vector, with ids in the place of its observations and actions."""
+    """The adapter of a single or vector environment."""
     if not isinstance(env, VectorEnv):
         return SingleEnvAdapter(env, state_id, encoding.actions, max_episode_steps or default_step_limit(env))
     if max_episode_steps is not None:
@@ -76,7 +76,7 @@ class SingleEnvAdapter:
         return [self._state]
 
     def step(self, actions: list[int | None]) -> list[Outcome]:
-        """What followed the action."""
+        """The outcome of the action."""
         assert actions[0] is not None
         observation, reward, terminated, truncated, info = step_env(self.env, self.actions.decode(actions[0]))
         check_flag("terminated", terminated)
@@ -88,12 +88,12 @@ class SingleEnvAdapter:
         return [Outcome(reward, self._state, terminated, truncated)]
 
     def current_states(self) -> list[State | None]:
-        """The state it is in."""
+        """The state to act in next; resets the environment after the end of an episode."""
         return self.reset(None) if self._ended else [self._state]
 
 
 class VectorEnvAdapter:
-    """The copies of a vector environment."""
+    """The environments of a vector environment."""
 
     def __init__(self, env: Any, state_id: StateEncoder, states: Codec, actions: Codec) -> None:
         self.env, self.state_id, self.states, self.actions = env, state_id, states, actions
@@ -111,7 +111,7 @@ class VectorEnvAdapter:
         return self._now
 
     def step(self, actions: list[int | None]) -> list[Outcome]:
-        """What followed each action; that of a copy that waits for its reset is ignored."""
+        """The outcome of each action; an environment that resets in this step ignores its action."""
         chosen = self.actions.batch([self.actions.decode(action or 0) for action in actions])
         observations, rewards, terminated, truncated, info = step_env(self.env, chosen)
         self._ended = np.logical_or(terminated, truncated)
@@ -122,7 +122,7 @@ class VectorEnvAdapter:
         return [Outcome(reward, state, *ends) for reward, state, ends in rows]
 
     def current_states(self) -> list[State | None]:
-        """The states they are in, None where the next step resets one."""
+        """The states to act in next; None where the next step resets an environment."""
         if self.mode is AutoresetMode.DISABLED and self._ended.any():
             self._now = self._ids(*reset_env(self.env, options={"reset_mask": self._ended}))
         if self.mode is AutoresetMode.NEXT_STEP:
@@ -130,13 +130,13 @@ class VectorEnvAdapter:
         return self._now
 
     def _ids(self, observations: Any, info: dict[str, Any], has_choice: Any = None) -> list[State | None]:
-        """The ids of all observations; a mask counts where the environment gave one and there is a choice to make."""
+        """The ids of all observations, with their masks where the environment gave one and there is a choice."""
         given = np.asarray(info.get(f"_{MASK}", MASK in info)) & (True if has_choice is None else has_choice)
         masks = [info[MASK][i] if has else None for i, has in enumerate(np.broadcast_to(given, len(self._ended)))]
         return list(map(self.state_id, self.states.unbatch(observations), masks))
 
     def _final_states(self, info: dict[str, Any]) -> list[State | None]:
-        """The states in which episodes ended where they did, and the present ones elsewhere."""
+        """The last state of each ended episode, and the current state elsewhere."""
         if self._ended.any() and "final_obs" not in info:
             limit = "an environment that resets in the same step must give info['final_obs']"
             raise MdpfnError("env", "without it", limit, "use another autoreset mode")
@@ -147,7 +147,7 @@ class VectorEnvAdapter:
 
 
 def made_env(env: Any, **arguments: Any) -> Any:
-    """An environment, made by its id if that is what it is, with these arguments."""
+    """The environment itself, or the one that its id and these arguments make."""
     if isinstance(env, type):
         raise MdpfnError("env", f"the class {env.__name__}", "it must be an environment", f"make one: {env.__name__}()")
     if not isinstance(env, str):
@@ -185,7 +185,7 @@ def default_step_limit(env: Any) -> int | None:
 
 
 def reset_env(env: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
-    """The first observation of an episode, and what else the environment tells."""
+    """Reset the environment; returns (observation, info)."""
     outcome = _call(env, "reset", **options)
     if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
         limit = "reset must return (observation, info), as in Gymnasium"
@@ -194,7 +194,7 @@ def reset_env(env: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def step_env(env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """What followed an action."""
+    """Take a step; returns (observation, reward, terminated, truncated, info)."""
     outcome = _call(env, "step", action)
     if not (isinstance(outcome, tuple) and len(outcome) == 5):
         what = f"returning {len(outcome)} values from step" if isinstance(outcome, tuple) else "not returning a tuple"

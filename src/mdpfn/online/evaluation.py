@@ -1,4 +1,4 @@
-"""Fixed policies in an environment: what they earn, and the transitions they leave behind."""
+"""Running a fixed policy in an environment: its returns and its transitions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from mdpfn.spaces.encoding import SpaceEncoding
 
 @dataclass
 class FixedPolicy:
-    """Acts by a function from states to actions, learns nothing and remembers what happened."""
+    """Acts by a function from states to actions, and records transitions and returns without learning."""
 
     choose: Callable[[State], int]
     history: History = field(default_factory=History)

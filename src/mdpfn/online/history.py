@@ -31,7 +31,7 @@ class History:
     under_way: dict[int, OpenEpisode] = field(default_factory=dict)  # by environment
 
     def before(self, state: State, environment: int = 0) -> tuple[Any, ...]:
-        """What `take_back` needs to forget a step that is about to be noted."""
+        """What `take_back` needs to undo a step that is about to be noted."""
         episode = self.under_way.get(environment)
         if episode is not None:
             return environment, len(self.returns), (episode.total, episode.discounted, episode.length), None, None
@@ -39,7 +39,7 @@ class History:
         return environment, len(self.returns), None, state, starts
 
     def take_back(self, before: tuple[Any, ...]) -> None:
-        """Put back what was before a step, of which all, some or nothing may have been noted."""
+        """Undo a step, even if it was noted only in part."""
         environment, n_episodes, episode, state, starts = before
         for column in (self.returns, self.discounted_returns, self.lengths):
             del column[n_episodes:]
@@ -53,7 +53,7 @@ class History:
             self.start_states.pop(state, None)
 
     def note(self, state: State, reward: float, ended: bool, environment: int = 0) -> None:
-        """One more step of an episode."""
+        """Add one step to the episode of an environment."""
         episode = self.under_way.get(environment)
         if episode is None:
             if not isinstance(state, np.ndarray):  # vectors hardly ever come back

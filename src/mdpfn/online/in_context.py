@@ -1,4 +1,4 @@
-"""The learner around a planner that maps evidence to a policy: what the network becomes in an environment."""
+"""The in-context learner: acts by what a planner, such as the network, makes of the evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, soft
 from mdpfn.planners.problem_info import ProblemInfo
 
 Planner: TypeAlias = Callable[[PairTable, ProblemInfo], PlannerOutput]
-PREDICTED_VISITS = 16.0  # that a planner takes a prediction for: it only reads those that are nearly certain
+PREDICTED_VISITS = 16.0  # that a predicted pair counts for a planner, which only sees nearly certain predictions
 Exploration: TypeAlias = Literal["softmax", "directed"]
 
 
@@ -30,11 +30,11 @@ class InContextLearner(Learner):
     """Exploits by the best logits of its planner, and explores in one of two ways.
 
     - `softmax`, the paper's: it acts by π(a | s) = softmax_a(u(s, a) / τ), planned once per episode (B);
-    - `directed`: it pays for information where that is worth its price (`EarningExplorer`), and plans on news; in the
-      last episode of its budget it exploits, unless only the final policy counts.
+    - `directed`: it explores where information is worth its price (`EarningExplorer`) and plans again when something
+      new was observed; in the last episode of its budget it exploits, unless only the final policy counts.
 
     With `replan_every` it also plans when that many steps have passed since the last plan. States may be added to
-    its evidence at any time: without a plan for them, any action is as good as another.
+    its evidence at any time; until it plans for them, it takes random actions there.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class InContextLearner(Learner):
         self.explorer = EarningExplorer(objective) if exploration == "directed" else None
         self.explore, self.completion = explore, completion
         self.clock = Clock()
-        self.foreseen = Foreseen()  # by the table that its explorer planned on
-        self.has_plan = False  # whether it knows what to act by until it plans again: …
-        self.acting_policy: Floats | None = None  # … (S, A) a policy, or, where this is None, what its explorer planned
+        self.foreseen = Foreseen()  # transitions predicted by the table that its explorer planned on
+        self.has_plan = False  # whether it acts by the last plan: …
+        self.acting_policy: Floats | None = None  # … by this policy (S, A), or if None by its explorer
         self._sampler: ActionSampler | None = None  # of the acting policy
-        self._before_plan: tuple[dict[str, Any], Snapshot] | None = None  # if the last action needed a new one
-        self._pooled: tuple[PairTable, PairTable] | None = None  # what was made of a table for lack of a completion, …
+        self._before_plan: tuple[dict[str, Any], Snapshot] | None = None  # to undo the plan of the last `act`
+        self._pooled: tuple[PairTable, PairTable] | None = None  # an observed table and its pooled form, …
         self._output: tuple[PairTable, PlannerOutput] | None = None  # … and what the planner made of it
 
     def act(self, state: int) -> int:
-        """An action of what it explores by, or, where there is nothing to explore for, exploits by."""
+        """The action to take now: exploring, or exploiting where there is nothing to explore for."""
         self.keep_plan()
         if not self.has_plan:
             self._plan_acting()
@@ -77,7 +77,7 @@ class InContextLearner(Learner):
         return self._sampler(state) if state < len(self.acting_policy) else self.any_action(state)
 
     def _plan_acting(self) -> None:
-        """Decide what to act by from now on; if anything is raised, as before."""
+        """Make the plan to act by from now on; if anything is raised, the last one stays."""
         self._before_plan = dict(vars(self)), Snapshot(self.clock, self.explorer)
         try:
             self.acting_policy = self._sampler = None
@@ -95,14 +95,14 @@ class InContextLearner(Learner):
             raise
 
     def take_back_plan(self) -> None:
-        """Put back what it acted by before the last call of `act`."""
+        """Undo the plan that the last call of `act` made, if it made one."""
         if self._before_plan is not None:
             held, parts = self._before_plan
             parts.restore()
             vars(self).update(held)
 
     def keep_plan(self) -> None:
-        """Let what it acts by stand, whatever is refused from now on."""
+        """Keep the plan: `take_back_plan` no longer undoes it."""
         self._before_plan = None
 
     @property
@@ -112,12 +112,12 @@ class InContextLearner(Learner):
         return is_last or not self.explore
 
     def observe(self, transition: Transition) -> Novelty:
-        """Learn from one transition; the end of an episode ends its policy, as news does where it explores by it."""
+        """Learn from one transition, and plan again before the next action if it ends an episode or is news."""
         novelty = super().observe(transition)
         ends_episode, trigger = transition.ends_episode, novelty.replan_trigger
         pair = transition.state * self.evidence.n_actions + int(transition.action)
         foreseen = novelty.n_visits == 1 and not novelty.new_scale and (pair, transition) in self.foreseen
-        trigger = trigger and not foreseen  # what was foretold is no news
+        trigger = trigger and not foreseen  # what was predicted is no news
         self.clock.advance(int(transition.action), ends_episode=ends_episode, replan_trigger=trigger)
         if ends_episode or self._plans_again():
             self.has_plan = False
@@ -132,7 +132,7 @@ class InContextLearner(Learner):
         return novelty
 
     def before(self, transition: Transition) -> Any:
-        """What `take_back` needs to forget a transition that is about to be observed."""
+        """What `take_back` needs to undo a transition that is about to be observed."""
         evidence = self.evidence.before(transition)
         explorer = None
         if self.explorer is not None and evidence[2] is None:  # a pair that was never visited: the explorer notes it
@@ -140,7 +140,7 @@ class InContextLearner(Learner):
         return evidence, dict(vars(self.clock)), self.has_plan, explorer
 
     def take_back(self, before: Any) -> None:
-        """Put back what was before a transition, of which all, some or nothing may have been learned."""
+        """Undo a transition, even if it was learned only in part."""
         evidence, clock, self.has_plan, explorer = before
         self.evidence.take_back(evidence)
         vars(self.clock).update(clock)
@@ -154,7 +154,7 @@ class InContextLearner(Learner):
         return self.explorer is not None and self.explorer.plans_again(self.clock, *sizes)
 
     def begin(self, episodes: int) -> None:
-        """So many episodes follow now, wherever the last one was left."""
+        """Prepare for a run of this many episodes."""
         self.has_plan, self.clock.step = False, 0
         self.clock.budget = self.clock.episode + episodes
 
@@ -164,10 +164,10 @@ class InContextLearner(Learner):
         return one_hot(greedy_actions(output.policy_logits, output.unknown), self.evidence.n_actions)
 
     def table(self, least_visits: float = 0.0) -> PairTable:
-        """What explorer and planner read: everything observed, on the scale of the rewards.
+        """The table that explorer and planner read, with the reward scale of the problem.
 
-        The paper's way takes every pair at its word; the other pools what noisy pairs have in common, and adds untried
-        pairs that factors foretell, each with at least so many visits.
+        With softmax exploration, as in the paper, it is exactly what was observed. With directed exploration, noisy
+        pairs are pooled, and untried pairs that factors predict are added with at least `least_visits` visits each.
         """
         observed = self.evidence.table()  # the same object until anything changes
         if self.completion is not None and self.explorer is not None:
@@ -195,18 +195,18 @@ class InContextLearner(Learner):
 
     @property
     def offset(self) -> float:
-        """What planners see rewards without: how far they lie from 0, where no episode ends."""
+        """What is subtracted from rewards before planning: their distance from 0, if no episode ends."""
         return 0.0 if self.evidence.terminal else offset_of(*self._reward_range)
 
     @property
     def _reward_range(self) -> tuple[float, float]:
-        """The smallest and the largest reward, by what is told or else was seen; twice 0 before any."""
+        """The smallest and the largest reward: of the given range, else observed, else (0, 0)."""
         if np.isfinite(self.info.reward_low[0]):
             return float(self.info.reward_low[0]), float(self.info.reward_high[0])
         seen = self.evidence.reward_min, self.evidence.reward_max
         return seen if self.evidence.n_transitions else (0.0, 0.0)
 
     def _centred(self, least_visits: float = 0.0) -> tuple[PairTable, ProblemInfo]:
-        """What planners read."""
+        """The table and info that planners read, with rewards less their offset."""
         low, high = self._reward_range
         return less(self.table(least_visits), self.info, self.offset, high - low)

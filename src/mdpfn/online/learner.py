@@ -1,4 +1,4 @@
-"""What every learner is: something that acts in an MDP it cannot see, and learns from what happens."""
+"""The interface of learners on integer states: act, observe, plan."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -11,10 +11,10 @@ from mdpfn.planners.problem_info import ProblemInfo
 
 
 class Learner(ABC):
-    """Knows the sizes of a problem, its discount and perhaps its rewards' range; everything else it must observe.
+    """Knows the sizes of a problem, its discount and perhaps its reward range; everything else it must observe.
 
-    `evidence` is what was observed before, if anything was: a logged data set, or an earlier run. `settings` are other
-    values for those that are attributes of its class.
+    `evidence` holds what was observed before: a logged data set, an earlier run, or nothing. `settings` override
+    attributes of the class.
     """
 
     def __init__(
@@ -22,7 +22,7 @@ class Learner(ABC):
     ) -> None:
         self.evidence, self.info, self.rng = evidence, info, rng
         for name, value in settings.items():
-            getattr(type(self), name)  # which there must be
+            getattr(type(self), name)  # raises where there is no such setting
             setattr(self, name, value)
 
     @property
@@ -51,11 +51,11 @@ class Learner(ABC):
         return self.evidence.add(transition)
 
     def before(self, transition: Transition) -> Any:
-        """What `take_back` needs to forget a transition that is about to be observed."""
+        """What `take_back` needs to undo a transition that is about to be observed."""
         return self.evidence.before(transition)
 
     def take_back(self, before: Any) -> None:
-        """Put back what was before a transition, of which all, some or nothing may have been learned."""
+        """Undo a transition, even if it was learned only in part."""
         self.evidence.take_back(before)
 
     @abstractmethod

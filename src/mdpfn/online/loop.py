@@ -18,10 +18,7 @@ class Actor(Protocol):
 
 
 def run_episodes(actor: Actor, envs: EnvAdapter, *, seed: int | None, goes_on: Callable[[], bool]) -> None:
-    """Let `actor` live in `envs` until an episode or a step after which it does not go on.
-
-    `goes_on` is asked after every transition.
-    """
+    """Run `actor` in `envs`, step by step, until `goes_on` returns False; it is called after every transition."""
     states = envs.reset(seed)
     while True:
         actions = [None if state is None else actor.act(state) for state in states]

@@ -1,4 +1,4 @@
-"""A run that somebody watches: callbacks are told what happens, and a line says how far it is."""
+"""Callbacks and the progress line of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAST = 10  # episodes whose mean return is shown
 
 
 class RunMonitor:
-    """What `Problem.run` calls while it is inside this context; `shown` None: where somebody watches."""
+    """Hooks for `Problem.run`, inside whose context it runs; `shown=None` shows progress in terminals and notebooks."""
 
     def __init__(
         self, agent: Any, episodes: int, callback: CallbackLike, on_episode: OnEpisode | None, shown: bool | None
@@ -25,7 +25,7 @@ class RunMonitor:
 
     @property
     def hooks(self) -> dict[str, Any]:
-        """For `Problem.run`; nothing is called after every step that nobody asked for."""
+        """Arguments for `Problem.run`; without callbacks, nothing is called after every step."""
         return {"on_episode": self._episode, "on_step": self.callbacks.step if self.callbacks.callbacks else None}
 
     def _episode(self, history: History) -> bool:

@@ -1,4 +1,4 @@
-"""What the user may say about a problem."""
+"""The options of a problem, as users give them and as they are checked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OptionFields(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """Checked when they are made; NumPy's numbers become Python's own, which can be compared and saved."""
+    """Options of a problem, checked when they are made; NumPy numbers become Python numbers."""
 
     discount: float = DEFAULT_DISCOUNT
     reward_range: RewardRange | None = None  # the smallest and largest reward there can be; None: as observed

@@ -1,4 +1,4 @@
-"""One problem that something learns: what its states and actions are called, who learns, how episodes went."""
+"""One problem: the encoding of its states and actions, the learner, and the history of its episodes."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ from mdpfn.spaces.codec import LabelCodec
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.weights.limits import Limits
 
-LONGEST_WAIT, SHORT_WAIT = 10.0, 0.001  # seconds: for the call of another thread, before one looks again
+LONGEST_WAIT, SHORT_WAIT = 10.0, 0.001  # seconds: for the call of another thread in all, and between two looks
 L = TypeVar("L", bound=Learner | VectorLearner)
 OnEpisode: TypeAlias = Callable[[History], bool | None]
 """Called after every episode; the run ends if it returns False."""
@@ -44,9 +44,9 @@ class Problem(Generic[L]):
     starts_known: bool = True  # whether the order of the data tells where episodes started
     columns: Mapping[str, str | list[str]] | None = None  # of the data that was read
     notes: Mapping[str, int] = field(default_factory=dict)  # what was left out of it -> in how many rows
-    owner: int = 0  # the thread whose call changes something right now
-    runner: int = 0  # the thread that lives through episodes of an environment
-    _namings: list[Callable[[], None]] = field(default_factory=list)  # how to take back what a call gave ids to
+    owner: int = 0  # the thread whose call is changing something
+    runner: int = 0  # the thread that is running episodes
+    _namings: list[Callable[[], None]] = field(default_factory=list)  # undo the ids that the current call gave
 
     @property
     def features(self) -> Any:
@@ -55,7 +55,7 @@ class Problem(Generic[L]):
         return None if completion is None else completion.factors.features
 
     def state_id(self, observation: Any, action_mask: Any = None) -> State:
-        """The id of an observation; a new one gets the next id. Actions that a mask does not allow are never taken."""
+        """The id of an observation, a new id if it is new; notes which actions the mask allows there."""
         if action_mask is None:
             state = self.encoding.find(observation)
             if state < self.encoding.states.n and state < self.learner.evidence.n_states:
@@ -73,14 +73,14 @@ class Problem(Generic[L]):
         return state
 
     def _take_back_naming(self, n_labels: int, before: tuple[Any, ...]) -> None:
-        """Forget an observation that was new, and what a mask said of it."""
+        """Undo the id of a new observation, and its mask."""
         if isinstance(self.encoding.states, LabelCodec):
             self.encoding.states.forget(n_labels)
         assert isinstance(self.learner.evidence, Statistics)
         self.learner.evidence.take_back_naming(before)
 
     def check(self, observation: Any, action_mask: Any = None) -> tuple[bool, ...] | None:
-        """The mask in plain truth values; what cannot be taken in is refused before anything is changed."""
+        """The mask as plain bools; refuses masks and observations that cannot be used, before anything changes."""
         evidence = self.learner.evidence
         mask = None if action_mask is None else checked_action_mask(action_mask, evidence.n_actions)
         if self.encoding.find(observation) >= evidence.n_states:
@@ -88,7 +88,7 @@ class Problem(Generic[L]):
         return mask
 
     def act_on(self, observation: Any, action_mask: Any = None) -> int:
-        """The action to take after an observation, exploring; if anything is raised, nobody asked."""
+        """The action to take after an observation, exploring; if anything is raised, nothing has changed."""
         self._take_turn()
         try:
             return self._act(self.state_id(observation, action_mask))
@@ -106,7 +106,7 @@ class Problem(Generic[L]):
     def observe(
         self, observation: Any, action: Any, reward: Any, following: Any, terminated: Any, truncated: Any, mask: Any
     ) -> None:
-        """Learn from one transition, or, if anything is raised, nothing."""
+        """Learn from one transition; if anything is raised, nothing has changed."""
         self._take_turn()
         try:
             number = self.encoding.actions.encode(action)
@@ -141,7 +141,7 @@ class Problem(Generic[L]):
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Let nobody else change anything meanwhile."""
+        """Keep other threads from changing anything inside this context."""
         mine = self.owner == get_ident()
         if not mine:
             self._wait_for_turn()
@@ -152,7 +152,7 @@ class Problem(Generic[L]):
                 self.owner = 0
 
     def _take_turn(self) -> None:
-        """Calls of several threads follow each other. While one of them runs episodes, the others may only look on."""
+        """Wait for the calls of other threads; while one of them runs episodes, calls that change are refused."""
         me = get_ident()
         if self.runner:
             self.refuse_others()
@@ -161,7 +161,7 @@ class Problem(Generic[L]):
         self.owner = me  # nothing comes between the last look and this: threads are switched at calls and loops
 
     def refuse_others(self) -> None:
-        """Refuse what another thread asks for while one runs episodes."""
+        """Refuse a call while another thread runs episodes."""
         if self.runner and self.runner != get_ident():
             limit = "it lives through episodes there"
             raise MdpfnError("the agent", "busy in another thread", limit, "give every thread its own agent")
@@ -180,14 +180,14 @@ class Problem(Generic[L]):
             take_back()
 
     def _act(self, state: State) -> int:
-        """The learner's action, exploring; another one where it chose before a mask forbade that."""
+        """The learner's action, exploring; a random allowed one if it planned before a mask forbade its choice."""
         learner, action = self.learner, self.learner.act(state)
         assert isinstance(learner, Learner)
         mask = learner.evidence.mask(state)
         return action if mask is None or mask[action] else learner.any_action(state)
 
     def _record(self, transition: Transition, environment: int) -> None:
-        """Learner and history take in a transition both or, if anything is raised, none of them."""
+        """Let learner and history record a transition; if anything is raised, neither does."""
         learner, history = self.learner, self.history
         before = learner.before(transition)
         lived = history.before(transition.state, environment)
@@ -200,7 +200,7 @@ class Problem(Generic[L]):
             raise
 
     def checked_reward(self, reward: Any, terminated: Any, truncated: Any) -> float:
-        """The reward as a plain number, after what is said about the end of the episode was checked as well."""
+        """The reward as a float, checked together with the flags for the end of the episode."""
         for field_name, flag in (("terminated", terminated), ("truncated", truncated)):
             check_flag(field_name, flag)
         if isinstance(reward, np.ndarray) and reward.ndim == 0:  # some environments return them
@@ -220,10 +220,10 @@ class Problem(Generic[L]):
         on_episode: OnEpisode | None = None,
         on_step: Callable[[], bool] | None = None,
     ) -> None:
-        """Let the learner live through this many more episodes of `env`.
+        """Run this many more episodes of `env`.
 
         An episode that reaches `max_episode_steps` is truncated. In a vector environment the first `episodes` to
-        finish count, and what was observed of the others is kept too. `on_step` is called after every step, and ends
+        finish count, and what was observed in the others is kept too. `on_step` is called after every step, and ends
         the run by returning False.
         """
         envs = adapter_of(env, self.encoding, self.state_id, max_episode_steps)
@@ -251,10 +251,10 @@ class Problem(Generic[L]):
             history.seconds = time.perf_counter() - started
 
     def before_run(self) -> Snapshot:
-        """Everything that a run changes before its first transition, to be put back if there is none."""
+        """A snapshot of everything that a run changes before its first transition."""
         return Snapshot(self.history, self.learner, self.encoding.states)
 
 
 def agent_rng(seed: int | None) -> np.random.Generator:
-    """The generator of an agent: environments seed theirs with the bare seed, and the two must not go in step."""
+    """The random generator of an agent; it differs from that of an environment with the same seed."""
     return np.random.default_rng(None if seed is None else [whole_number("seed", seed, low=0), 1])

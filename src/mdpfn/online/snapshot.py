@@ -1,7 +1,7 @@
-"""All or nothing: what objects held before a change, to be put back if the change does not come to its end.
+"""Snapshots of objects, to roll back a change that was interrupted.
 
-An interrupt may arrive between any two instructions. Whoever changes more than one thing notes what was before, and
-puts it back when anything is raised; so explorer, history and evidence are always of the same moment.
+An interrupt may arrive between any two instructions. Code that changes more than one object takes a snapshot first
+and restores it when anything is raised, so that explorer, history and evidence always belong together.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ IMMUTABLE = {int, float, str, tuple, bool, bytes, type(None), np.ndarray}
 
 
 class Snapshot:
-    """What objects of this package and the lists and dictionaries in them held.
+    """The content of some objects of this package, and of the lists and dictionaries in them.
 
-    What is immutable, and arrays, which are replaced and not written to, are kept as they are. Generators are put
-    back to where they were.
+    Immutable values are not copied, nor are arrays, which this package replaces and never writes to. Of random
+    generators the state is kept.
     """
 
     def __init__(self, *objects: Any) -> None:
@@ -29,7 +29,7 @@ class Snapshot:
             self._note(one)
 
     def restore(self) -> None:
-        """Put everything back."""
+        """Give every object the content it had."""
         for one, held in self._held.values():
             if isinstance(one, np.random.Generator):
                 one.bit_generator.state = held

@@ -1,4 +1,4 @@
-"""An episode under way, with what it paid since some of its moments: to be judged when it has ended."""
+"""An episode under way, with the discounted return since some of its moments, by which plans are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A problem whose observations are vectors: nothing is numbered, and the learner smooths in place of counting."""
+"""A problem with vector observations: they get no ids, and the learner smooths where others count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class VectorProblem(Problem[VectorLearner]):
     def fresh(
         cls, observation_space: Any, action_space: Any, options: Options, limits: Limits, seed: int | None
     ) -> VectorProblem:
-        """One of which nothing is known yet."""
+        """A new problem without any data."""
         if options.risk is not None:
             limit = "plans on vectors have no quantiles of Q*"
             raise MdpfnError("risk", options.risk, limit, "leave it out, or use mdpfn.Discretize")
@@ -44,7 +44,7 @@ class VectorProblem(Problem[VectorLearner]):
         return cls(encoding, learner, options, limits, History(options.discount))
 
     def state_id(self, observation: Any, action_mask: Any = None) -> State:
-        """The vector of an observation. Actions that a mask does not allow are never taken."""
+        """The vector of an observation; notes which actions the mask allows there."""
         mask = self.check(observation, action_mask)
         vector = self.encoding.states.encode(observation)
         if mask is not None:
@@ -53,7 +53,7 @@ class VectorProblem(Problem[VectorLearner]):
         return vector
 
     def check(self, observation: Any, action_mask: Any = None) -> tuple[bool, ...] | None:
-        """The mask in plain truth values; what cannot be taken in is refused before anything is changed."""
+        """The mask as plain bools; refuses masks and observations that cannot be used, before anything changes."""
         self.encoding.states.encode(observation)
         return None if action_mask is None else checked_action_mask(action_mask, self.encoding.actions.n)
 
@@ -91,7 +91,7 @@ class VectorProblem(Problem[VectorLearner]):
         return actions.distribution(policy) if isinstance(actions, GridCodec) else policy
 
     def _drawn(self, policy: Floats, masked: bool) -> Any:
-        """An action drawn from a policy over those that are listed; of a Box any one, unless some are forbidden."""
+        """An action drawn from the policy: any point of a Box, or with a mask one of the listed points."""
         actions, rng = self.encoding.actions, self.learner.rng
         if isinstance(actions, GridCodec) and not masked:
             return actions.shaped(actions.distribution(policy).sample(rng, 1)[0])

@@ -1,4 +1,4 @@
-"""A learner on vectors as named arrays, and back: its memory and the plans it may act by."""
+"""A vector learner as named arrays, and back: its memory and the plans it may act by."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEWEST, INCUMBENT, EPISODES, UNDER_WAY = "newest.", "incumbent.", "episodes.", "
 
 
 def learner_to_arrays(learner: VectorLearner) -> Arrays:
-    """Everything that it goes on from, but its generator and its clock."""
+    """All state of a learner except its random generator and its clock."""
     evidence, selection, n_dims = learner.evidence, learner.selection, learner.evidence.n_dims
     arrays: Arrays = {MEMORY + name: column for name, column in evidence.memory.batch()._asdict().items()}
     arrays[STARTS] = np.array(evidence.memory.starts).reshape(-1, n_dims)
@@ -49,7 +49,7 @@ def learner_to_arrays(learner: VectorLearner) -> Arrays:
 
 
 def restore_learner(learner: VectorLearner, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Put a new learner where the saved one was."""
+    """Bring a new learner to the state of the saved one."""
     evidence, selection = learner.evidence, learner.selection
     try:
         _check_columns(arrays, evidence)

@@ -1,4 +1,4 @@
-"""An agent on disk: its weights or their name, what it observed, what things are called, and where it was."""
+"""The file of an agent: weights or their name, evidence, names of states and actions, and the state of its run."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +29,7 @@ def write_agent(
     *,
     copy_weights: bool,
 ) -> None:
-    """Write everything an agent needs to go on. Weights that are not shipped are always copied."""
+    """Write everything an agent needs to continue. Weights that are not shipped are always copied."""
     arrays: Arrays = {}
     description: dict[str, Any] = {"kind": "agent", "format": FORMATS[-1], "version": __version__, "settings": settings}
     description["weights"] = {"name": model.name, "sha256": model.card.get("sha256")}
@@ -113,7 +113,7 @@ def _appeared(codec: Codec) -> list[Any]:
 
 
 def _features_to_json(learner: Any) -> list[Any] | None:
-    """What the user said states are made of, state by state: a function cannot be saved, but what it gave can."""
+    """The features that the user gave, state by state: a function cannot be saved, but its values can."""
     completion = learner.completion if isinstance(learner, InContextLearner) else None
     rows = None if completion is None else completion.factors.table()
     return None if rows is None else [None if row is None else labels_to_json(row) for row in rows]

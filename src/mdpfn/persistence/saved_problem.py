@@ -1,4 +1,4 @@
-"""A problem as it was saved, checked before an agent faces it: files are crafted, damaged and of other versions."""
+"""A problem read from a file. Every part is checked: files may be damaged, crafted or of other versions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @contextmanager
 def refusing_damage(path: object) -> Iterator[None]:
-    """Whatever goes wrong with what a file holds is one error that says so."""
+    """Turn whatever goes wrong while a file is read into one `MdpfnError`."""
     try:
         yield
     except MdpfnError:
@@ -62,23 +62,23 @@ class SavedProblem:
 
     @property
     def statistics(self) -> Statistics:
-        """What was observed."""
+        """The counts of transitions."""
         return statistics_from_arrays(named(STATISTICS, self.arrays))
 
     @property
     def options(self) -> Options:
-        """What the user said about the problem."""
+        """The options of the problem."""
         given = self.saved["options"]
         return Options(**{**given, "reward_range": given["reward_range"] and tuple(given["reward_range"])})
 
     @property
     def features(self) -> list[Any] | None:
-        """What states are made of, state by state, if the user said so."""
+        """The features of every state, if the user gave some."""
         rows = self.saved.get("features")
         return rows and [None if row is None else tuple(labels_from_json(row)) for row in rows]
 
     def encoding(self, limits: Limits) -> SpaceEncoding:
-        """What states and actions are called; whatever was counted has a name."""
+        """The encoding of states and actions; every state that was counted must have a name."""
         labels = self._labels("states")
         found = SpaceEncoding.of(
             space_from_json(self.saved["observation_space"]),
@@ -105,7 +105,7 @@ class SavedProblem:
         return any(name.startswith(VECTORS) for name in self.arrays)
 
     def vector_problem(self, limits: Limits) -> VectorProblem:
-        """The problem with vectors for observations, where the saved one was."""
+        """The saved problem, if observations are vectors."""
         spaces = space_from_json(self.saved["observation_space"]), space_from_json(self.saved["action_space"])
         problem = VectorProblem.fresh(*spaces, self.options, limits, seed=None)
         restore_learner(problem.learner, named(VECTORS, self.arrays))
@@ -113,7 +113,7 @@ class SavedProblem:
         return problem
 
     def restore(self, problem: Problem[InContextLearner]) -> None:
-        """Put a problem where the saved one was."""
+        """Bring a new problem to the state of the saved one."""
         learner, sizes = problem.learner, (problem.learner.evidence.n_states, problem.learner.evidence.n_actions)
         _check_sizes(problem.encoding, *sizes)
         self._restore_run(problem)
@@ -129,7 +129,7 @@ class SavedProblem:
             learner.has_plan = False
 
     def _restore_run(self, problem: Problem[InContextLearner] | VectorProblem) -> None:
-        """What the saved problem had lived through."""
+        """Restore random state, clock, history and notes."""
         known, columns, notes = self.saved["starts_known"], self.saved["columns"], self.saved.get("notes", {})
         if not (is_of_type(known, bool) and is_of_type(columns, dict[str, str | list[str]] | None)):
             raise TypeError("starts_known is a truth value, and columns have names")
@@ -156,7 +156,7 @@ def _check_sizes(encoding: SpaceEncoding, n_states: int, n_actions: int) -> None
 
 
 def _clock(saved: Mapping[str, Any], n_actions: int) -> Clock:
-    """Where in its life the agent was; format 1 kept it in the explorer."""
+    """The episode, step and budget of the agent; format 1 kept them in the explorer."""
     if "clock" in saved:
         clock = Clock(**saved["clock"])
     else:
@@ -172,7 +172,7 @@ def _clock(saved: Mapping[str, Any], n_actions: int) -> Clock:
 
 
 def _history(saved: Mapping[str, Any], discount: float, n_states: int) -> History:
-    """How episodes went; format 1 did not know discounted returns."""
+    """Returns and lengths of episodes; format 1 had no discounted returns."""
     unknown = [np.nan] * len(saved["returns"])
     under_way = {}
     for environment, (total, *discounted, length) in saved["under_way"]:
@@ -200,7 +200,7 @@ def _history(saved: Mapping[str, Any], discount: float, n_states: int) -> Histor
 
 
 def _carried(arrays: Arrays, n_states: int, n_actions: int) -> Carried:
-    """What the explorer's last plan left."""
+    """The values of the explorer's last plan, from which the next one starts."""
     carried = Carried(**{name: array.copy() for name, array in arrays.items()})
     floats = carried.value, carried.extra, carried.loss, carried.scalars, carried.exploring
     wanted = {
@@ -226,7 +226,7 @@ def _carried(arrays: Arrays, n_states: int, n_actions: int) -> Carried:
 
 
 def _foreseen(arrays: Arrays, n_states: int, n_actions: int) -> Foreseen:
-    """What was foreseen when the explorer planned; nothing, in files of versions that foresaw nothing."""
+    """The transitions predicted when the explorer planned last; none in files of older versions."""
     if not arrays:
         return Foreseen()
     foreseen = Foreseen(**{name: array.copy() for name, array in arrays.items()})
@@ -243,7 +243,7 @@ def _foreseen(arrays: Arrays, n_states: int, n_actions: int) -> Foreseen:
 
 
 def _policy(policy: NDArray[Any], n_states: int, n_actions: int) -> NDArray[np.float64]:
-    """A policy that an agent acts by."""
+    """(S, A) the policy the agent acts by, checked."""
     whole = policy.dtype == np.float64 and policy.ndim == 2 and policy.shape[1] == n_actions
     if not whole or len(policy) > n_states or not ((policy >= 0).all() and np.allclose(policy.sum(1), 1)):
         raise ValueError("a policy is made of probabilities")
