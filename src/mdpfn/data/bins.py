@@ -1,4 +1,4 @@
-"""Columns of numbers cut into bins that the data chooses, such that each holds equally many rows."""
+"""Cutting columns of numbers into bins, at given edges or such that each bin holds equally many rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ DIGITS = 4  # of an edge, which people have to read
 
 
 def bins_of(name: str, bins: Bins | None, *, cut: bool) -> int | Sequence[float] | None:
-    """How many bins a column gets, or their edges; one number is for all columns that are to be `cut`."""
+    """The number of bins of a column, or their edges; None where it is not cut. One number is for all with `cut`."""
     if isinstance(bins, Mapping):
         return bins.get(name)
     return bins if cut else None
@@ -32,13 +32,13 @@ def rounded_edges(values: Iterable[Any]) -> Edges:
 
 
 def binned_space(columns: Columns, edges: Mapping[str, Edges]) -> Binned:
-    """What states are made of."""
+    """The space of states whose columns have these edges."""
     names = listed(columns["state"])
     return Binned(tuple(names), tuple(edges.get(name) for name in names), isinstance(columns["state"], str))
 
 
 def check_names(columns: Columns, bins: Bins | None) -> None:
-    """Refuse bins for what is no part of the state."""
+    """Refuse bins for columns that are no part of the state."""
     names = listed(columns["state"])
     for name in bins if isinstance(bins, Mapping) else ():
         if name not in names:

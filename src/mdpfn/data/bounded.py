@@ -1,4 +1,4 @@
-"""Text files whose lines end: what has a line without end is refused before it fills the memory."""
+"""Text files with a limit on the length of lines, so that a file without line ends does not fill the memory."""
 
 import gzip
 import io
@@ -14,7 +14,7 @@ CHUNK = 2**16  # bytes
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse pipes, devices and directories, which may never come to an end; what is not there is left to others."""
+    """Refuse pipes, devices and directories, which may never end; a missing file is left to the caller."""
     try:
         regular = stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -34,7 +34,7 @@ def open_text(path: Path) -> TextIO:
 
 
 class _Watched(io.RawIOBase):
-    """Bytes of a file, refused where a line is too long: its lines are then read as fast as those of any other."""
+    """The bytes of a file, checked in large chunks for lines that are too long, so that reading stays fast."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class _Watched(io.RawIOBase):
         self.n_lines, self.n_since = 1, 0  # lines so far, and bytes since the last one ended
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def readinto(self, buffer: Any) -> int:

@@ -1,4 +1,4 @@
-"""Which column of a table holds the states, the actions, the rewards …: as the user says, or as their names tell."""
+"""Finding the columns of states, actions, rewards …: as the user says, or by their names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Columns: TypeAlias = dict[str, str | list[str]]
 
 @dataclass(frozen=True, eq=False)
 class NamedColumn:
-    """A column of names, of which each is spelled out once."""
+    """A column of names, stored as numbers and a list of the distinct names."""
 
     numbers: Ints  # (k,) the number of the name in each row; −1 where it is missing
     names: list[str]  # by number; more may come with later rows
@@ -86,7 +86,7 @@ def find_columns(available: Iterable[str], given: Given | None) -> Columns:
 
 
 def _told(names: Sequence[str]) -> str:
-    """The columns of the data; one without a name, as frames write their index, can be seen too."""
+    """The column names as text; also shows a column without a name, as frames write their index."""
     return ", ".join(str(name) or "one without a name" for name in names)
 
 
@@ -110,10 +110,10 @@ def listed(name: str | Sequence[str]) -> list[str]:
 
 
 def _bare(name: object) -> str:
-    """A name without what people spell differently: capitals, spaces, hyphens, underscores."""
+    """A name in lower case without spaces, hyphens and underscores, for comparison."""
     return "".join(letter for letter in str(name).lower() if letter.isalnum() or letter == "'")
 
 
 def done_means_both(columns: Mapping[str, Any] | None) -> bool:
-    """Whether the column of terminations also marks truncations, so that those have to be taken out of it."""
+    """Whether the column of terminations is called "done" and so also marks truncations, which must be removed."""
     return columns is not None and "truncated" in columns and _bare(columns.get("terminated", "")) in DONE

@@ -1,6 +1,6 @@
-"""CSV files, read in pieces and without any other package: bounded memory, a million rows a second.
+"""Reading CSV files in pieces without any other package: bounded memory, a million rows a second.
 
-It is also the careful reader: where a faster one stumbles, this one names the row, the column and the value.
+It is also the fallback where polars fails: its errors name the row, the column and the value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is written: found out from its first rows."""
+    """The format of a file, found out from its first rows."""
 
     path: Path
     names: tuple[str, ...]  # of all columns
@@ -52,7 +52,7 @@ class Layout:
 
 
 def sniff(path: Path, given: Given | None) -> Layout:
-    """How a file is written.
+    """The format of a file.
 
     The first line names the columns; they are separated by commas, semicolons, tabs or bars. States and actions are
     whole numbers if the first rows hold nothing else, otherwise names. Where columns are not separated by commas,
@@ -102,7 +102,7 @@ def _fields(path: Path, lines: list[str], delimiter: str) -> Iterator[list[str]]
 
 
 def alike(layouts: Sequence[Layout]) -> list[Layout]:
-    """The layouts of files that are read as one: a column that holds names in one of them does so in all."""
+    """The layouts of files that are read as one, with the same type for a column in all of them."""
     kinds: dict[str, str] = {}
     for layout in layouts:
         kinds |= {name: _wider(kind, kinds.get(name, kind)) for name, kind in layout.kinds.items()}
@@ -156,7 +156,7 @@ def _parsed(lines: list[str], layout: Layout, names: Mapping[str, _Numbers]) -> 
 
 
 def _loaded(lines: list[str], layout: Layout, names: Mapping[str, _Numbers], *, tolerant: bool) -> Any:
-    """The same; if tolerant, a missing number is NaN."""
+    """The lines as a structured array; if tolerant, a missing number is NaN."""
     kinds = dict(layout.kinds)
     converters: dict[int | str, Callable[[str], float]] = {}
     for name, kind in layout.kinds.items():
@@ -257,7 +257,7 @@ def _check_times(layout: Layout, values: Callable[[str], list[str]]) -> None:
 
 
 def _is_number(text: str, comma: bool = False) -> bool:
-    """Python reads 1_0 as ten, but a grid may call its cells so."""
+    """Whether `number` can read a text; 1_0 is not a number here, as a grid may name its cells so."""
     try:
         number(text, comma)
     except ValueError:
@@ -266,7 +266,7 @@ def _is_number(text: str, comma: bool = False) -> bool:
 
 
 def truths(column: Any) -> Bools:
-    """Flags as truth values."""
+    """A column of flags as bools."""
     column = np.asarray(column)
     for yes, no in SPELLINGS:
         true: Bools = column == yes
@@ -276,7 +276,7 @@ def truths(column: Any) -> Bools:
 
 
 def _located_truths(column: Any, role: str, place: Place) -> Bools:
-    """The same; an error names the row."""
+    """The flags as bools; an error names the row."""
     try:
         return truths(column)
     except MdpfnError as error:

@@ -1,4 +1,4 @@
-"""What the user declares about a log that its rows do not say: where episodes end, which actions exist."""
+"""What users may declare about a log: terminal states, and which actions exist."""
 
 import reprlib
 from collections.abc import Iterable, Mapping

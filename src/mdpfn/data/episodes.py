@@ -1,6 +1,6 @@
 """Logs of episodes, in which the next state is the next row of the same episode.
 
-What a row is tells what followed it. These rules hold for every source (`frames.py` asks engines for the same):
+These rules hold for every source (`frames.py` states the same as a query):
 
 - rows are ordered by time, and where times are equal by their place in the log, if it has an order;
 - the last row of an episode ended it: a terminal transition, or, if the log was cut off there, one whose outcome is
@@ -27,9 +27,9 @@ GOES_ON, LAST, BEFORE_FINAL, GAP, FINAL = range(5)  # what a row of an episode i
 def outcomes(
     kind: Ints, terminated: Bools, truncated: Bools, flagged: bool, episode_end: EpisodeEnd
 ) -> tuple[Bools, Bools, Bools]:
-    """Whether rows of these kinds terminated, were truncated after a known state, and whether nothing follows them.
+    """Whether rows of these kinds terminated, whether they were truncated, and whether they lack a next row.
 
-    A row that nothing follows and that did not terminate has no outcome that is known.
+    A row without a next row that did not terminate has no known outcome.
     """
     ends = (kind == LAST) | (kind == BEFORE_FINAL)
     if not flagged and episode_end == "terminal":

@@ -1,7 +1,7 @@
-"""Logs in any engine that narwhals speaks to: grouped there, by one query, of which only the sums come back.
+"""Logs in the frames of any engine that narwhals supports, aggregated there by one query.
 
-pandas, polars (eager and lazy), PyArrow, DuckDB, Ibis, Dask and PySpark frames. A billion rows on a cluster become as
-many rows as there are kinds of transitions.
+These are pandas, polars (eager and lazy), PyArrow, DuckDB, Ibis, Dask and PySpark. A billion rows on a cluster become
+one row per distinct transition, and only these are fetched.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ UNORDERED = ("DUCKDB", "IBIS", "DASK", "PYSPARK", "SPARK", "SQLFRAME")
 
 @dataclass(frozen=True)
 class Table:
-    """A frame with a column for every role, and how to read its rows one by one where sums do not do."""
+    """A frame with a column for every role, and a way to read its rows one by one if it cannot be aggregated."""
 
     frame: Frame
     columns: Columns
@@ -72,7 +72,7 @@ def _has_point(dtype: Any) -> bool:
 
 
 def grouped(table: Table, log: LogOptions) -> tuple[dict[str, Any], dict[str, Edges]]:
-    """One piece whose rows are kinds of transitions, with sums; and the edges of bins, by column of the state."""
+    """One piece whose rows are distinct transitions with sums; and the edges of bins, by column of the state."""
     types = scalar_types(table)
     reward = types[str(table.columns["reward"])]
     if not (reward.is_numeric() or reward == nw.Boolean):
@@ -91,7 +91,7 @@ def grouped(table: Table, log: LogOptions) -> tuple[dict[str, Any], dict[str, Ed
 
 
 def _selected(table: Table) -> Frame:
-    """The columns of all roles, under names of ours; those to group by begin with "key" or "flag"."""
+    """The columns of all roles, renamed; those to group by begin with "key" or "flag"."""
     frame, columns = table.frame, table.columns
     if table.ordered and isinstance(frame, nw.LazyFrame):
         frame = nw.from_native(frame.to_native().with_row_index("mdpfn row"))  # polars
@@ -106,7 +106,7 @@ def _selected(table: Table) -> Frame:
 
 
 def _edges(table: Table, frame: Frame, types: Mapping[str, Any], log: LogOptions) -> dict[str, Edges]:
-    """Where bins end, by column of the state: as given, or such that each holds equally many rows."""
+    """The edges of bins by column of the state: as given, or such that each holds equally many rows."""
     edges: dict[str, Edges] = {}
     wanted: dict[str, tuple[str, Floats]] = {}
     for i, name in enumerate(listed(table.columns["state"])):
@@ -168,7 +168,7 @@ def _with_next_rows(frame: Frame, table: Table, log: LogOptions) -> Frame:
 
 
 def _by_partitions(frame: Frame, table: Table, log: LogOptions, order: list[str], n_times: int) -> Frame:
-    """The same in Dask, which knows no next rows: every episode is brought to one machine, whose pandas does."""
+    """The same in Dask, which cannot shift rows: every episode is moved to one partition, where pandas does it."""
     episode = frame.to_native().shuffle("episode 0")
     columns = table.columns
 
@@ -220,7 +220,7 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
 
 
 def _sums(frame: Frame, *, weighted: bool) -> tuple[Frame, list[Any]]:
-    """What is summed up in every group; a reward that is missing makes a group of its own."""
+    """The frame with the columns to sum, and their sums; rows without a reward make groups of their own."""
     reward = nw.col("reward 0").cast(nw.Float64)
     missing = reward.is_null() | reward.is_nan()
     if weighted:
@@ -260,7 +260,7 @@ def _collected(frame: Frame) -> Any:
 
 
 def _piece(out: Any, keys: Sequence[str], table: Table) -> dict[str, Any]:
-    """Groups as a piece: role -> values, with sums of rewards."""
+    """The groups as a piece: role -> values, with sums of rewards."""
     columns = {name: out[name].to_list() for name in keys}
     totals = {name: out[name].to_numpy().astype(np.float64) for name in out.columns if name not in keys}
     order = np.argsort(totals[ROW]) if table.ordered else sorted(range(len(out)), key=lambda i: _sort_key(columns, i))

@@ -1,4 +1,4 @@
-"""Columns by role; several as one: vectors where all hold numbers and some of them a point, otherwise tuples."""
+"""Columns by role. Several columns become one: vectors if all hold numbers, some of them floats, else tuples."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A log, read: from whatever a user has to statistics with names, or to rows of vectors."""
+"""Reading a log: from any source to statistics with names of states and actions, or to rows of vectors."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ Spaces = tuple[Any, Any]  # of observations and actions; None where none was giv
 
 @dataclass(frozen=True, eq=False)
 class Logged:
-    """What a log comes down to: counts, what things are called, where episodes start, and what was left out."""
+    """A log that was read: counts, names of states and actions, where episodes start, and what was left out."""
 
     statistics: Statistics
     encoding: SpaceEncoding
@@ -60,7 +60,7 @@ def _check_columns(columns: Columns, log: LogOptions) -> None:
 
 
 def _read_table(table: Table, spaces: Spaces, limits: Limits, log: LogOptions) -> Logged | None:
-    """The sums that an engine made; None where rows have to be read one by one."""
+    """The log as aggregated by its engine; None where rows have to be read one by one."""
     if spaces[0] is not None and is_vector_space(spaces[0]):
         return None
     try:
@@ -97,7 +97,7 @@ def _refused_by(table: Table, error: Exception) -> MdpfnError:
 
 
 def _read_rows(source: Source, spaces: Spaces, limits: Limits, log: LogOptions) -> Logged | VectorReader:
-    """The same, row by row."""
+    """The log, read row by row."""
     spaces = (
         source.observation_space if spaces[0] is None else spaces[0],
         source.action_space if spaces[1] is None else spaces[1],

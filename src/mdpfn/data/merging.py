@@ -1,4 +1,4 @@
-"""Logs of several machines as one: states and actions are matched by their names, whatever their numbers were."""
+"""Merging logs: states and actions are matched by their names, whatever their ids were."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which rows of a column hold nothing, and some rows of a column, whatever it is kept in."""
+"""Missing values of a column, and rows of a column, whatever container it is in."""
 
 from typing import Any
 

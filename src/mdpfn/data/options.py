@@ -1,4 +1,4 @@
-"""What the user may say about a log."""
+"""The options about a log, as users give them and as they are checked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LogFields(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Checked when they are made."""
+    """Options about a log, checked when they are made."""
 
     columns: Given | None = None  # role -> column, where names do not tell
     episode_end: EpisodeEnd = "terminal"  # what it means that no row of an episode follows

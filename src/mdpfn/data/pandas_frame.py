@@ -1,4 +1,4 @@
-"""What was found out, as a pandas frame."""
+"""Making pandas frames, where pandas is installed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

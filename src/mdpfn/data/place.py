@@ -1,4 +1,4 @@
-"""Where a row stands, so that a user finds it again."""
+"""The place of a row in its file, for error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Place:
     order: Ints | None = None  # where each row was before rows were sorted
 
     def reordered(self, order: Ints) -> Place:
-        """The same after rows were sorted."""
+        """The place after rows were sorted in this order."""
         return replace(self, order=order if self.order is None else self.order[order])
 
     def of(self, row: int, role: str = "") -> str:
@@ -39,5 +39,5 @@ class Place:
 
 
 def first(mask: Any) -> int:
-    """The first row of which something is true."""
+    """The first row at which a mask is true."""
     return int(np.argmax(mask))

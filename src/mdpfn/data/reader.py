@@ -1,4 +1,4 @@
-"""From logged transitions to statistics, piece by piece, with the names of states and actions and the starts."""
+"""Building statistics from pieces of a log, with ids for states and actions and the starts of episodes."""
 
 import warnings
 from collections import Counter
@@ -35,7 +35,7 @@ class NeverLeftWarning(UserWarning):
 
 
 class DatasetReader:
-    """Sums that grow with the data, and the states in which episodes started."""
+    """Adds up pieces of a log: sums of transitions, ids of states and actions, starts of episodes."""
 
     def __init__(
         self, columns: Columns | None, observation_space: Any, action_space: Any, limits: Limits, log: LogOptions
@@ -108,7 +108,7 @@ class DatasetReader:
         return Counter(dict(sorted(found.items()))) if known else None
 
     def warn_of_never_left(self, declared: set[int]) -> None:
-        """Warn of states that episodes go on from, by what the log says, but that nobody ever left."""
+        """Warn of states that are reached without an end of the episode, but never left."""
         if self.columns is not None and "next_state" not in self.columns:
             return  # every next state is a row of its own
         (state, _, next_state, end), count = self.sums.table
@@ -134,7 +134,7 @@ class DatasetReader:
         return max(self.states.n, 1)
 
     def _warn_of_gaps(self, statistics: Statistics) -> None:
-        """Numbers are ids: those that never appear are states too, of which nothing is known."""
+        """Warn where whole numbers are ids and most of their range never appears."""
         z = statistics.table()
         n_seen, n_states = len(np.union1d(z.state, z.successor)), int(z.n_states[0])
         if self.states.codec is None and n_states > SPARSE * n_seen:
@@ -198,7 +198,7 @@ class DatasetReader:
             raise error if found is None else place.located(error, found, role) from None
 
     def _note_starts(self, piece: Mapping[str, Any], state: Ints, next_state: Ints, end: Ints, wanted: Ints) -> None:
-        """By what the log says; else an episode starts after the end of another, and where a row does not go on."""
+        """Count starts as the log gives them; else after the end of an episode and where a row does not continue."""
         if "starts" in piece:
             starts = sums_by(state, piece["starts"][wanted], self._n_states)
             self.start_states.update({int(i): int(starts[i]) for i in np.flatnonzero(starts)})
@@ -280,9 +280,9 @@ def _first_refused(numbers: Ids, values: Any) -> int | None:
 
 
 def _with_ends(next_states: Any, states: Any, terminated: Bools, alone: Bools) -> Any:
-    """Next states, of which those may be missing that nothing follows: there, the state itself stands for the end.
+    """Next states; where a terminated row has none, the state itself takes its place.
 
-    Statistics tell such an end from a state in which others went on.
+    Statistics count terminations per transition, so this is not confused with a transition that stays.
     """
     if isinstance(next_states, NamedColumn):
         over = terminated & ((next_states.numbers < 0) | alone)

@@ -1,4 +1,4 @@
-"""Logged transitions from wherever they are: arrays, tables, frames of any engine, files, Minari."""
+"""Opening a source of logged transitions: arrays, mappings, frames of any engine, files, Minari datasets."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Source:
-    """Transitions as pieces, each a mapping from role to values, and what else the data tells."""
+    """Transitions in pieces, each a mapping from role to values, with columns and spaces if the data has them."""
 
     pieces: Iterator[Mapping[str, Any]]
     columns: Columns | None = None  # role -> column name, where columns have names
@@ -34,7 +34,7 @@ class Source:
 
 
 def open_source(data: Any, columns: Given | None = None) -> Source | Table:
-    """The transitions in `data`; `columns` names the columns that their names do not tell."""
+    """The transitions in `data`; `columns` says which column is which, where names do not tell."""
     if files.is_path(data):
         return _open_files(data, columns)
     if hasattr(data, "iterate_episodes"):
@@ -108,9 +108,9 @@ def _table(
     *,
     text: bool = False,
 ) -> Source | Table:
-    """A table that polars scans, or the rows by the careful reader where polars is not installed, or stumbles.
+    """A table that polars scans; or rows by our own reader, if polars is not installed or cannot read the files.
 
-    Packed files are for the careful reader: polars would unpack all of them, however much that is, into memory.
+    Compressed files go to our own reader, as polars would decompress them in memory as a whole.
     """
 
     def rows() -> Source:

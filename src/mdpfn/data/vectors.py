@@ -1,4 +1,4 @@
-"""From logged transitions of vectors to smoothed evidence."""
+"""Reading logs of vectors into smoothed evidence."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ from mdpfn.spaces.vectors import GridCodec, is_vector_space, vectors_of
 
 
 def are_vectors(source: Source, space: Any) -> tuple[bool, Source]:
-    """Whether states are vectors: by their space if there is one, else if they are rows of numbers with a point.
+    """Whether states are vectors (by their space if there is one, else if they are rows of floats), and the source.
 
-    Also gives the source, of which nothing was taken away.
+    The source returned still yields the piece that was looked at.
     """
     if space is not None:
         return not isinstance(space, Binned) and is_vector_space(space), source
@@ -85,7 +85,7 @@ class VectorReader:
         return rows | {"terminated": terminated[wanted], "truncated": truncated[wanted]}
 
     def read_into(self, problem: VectorProblem) -> None:
-        """Let a new problem know all transitions, and make its plan."""
+        """Add all transitions to a new problem, and plan."""
         evidence, states = problem.learner.evidence, problem.encoding.states
         for piece in self.pieces:
             x, y = states.encode_many(piece["state"]), states.encode_many(piece["next_state"])

@@ -1,4 +1,4 @@
-"""Terminal states for a network that has no input for them: they look like absorbing ones that pay nothing."""
+"""Terminal states as absorbing states that pay nothing, for planners and networks that know no terminations."""
 
 from dataclasses import dataclass, replace
 

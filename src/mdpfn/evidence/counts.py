@@ -1,4 +1,4 @@
-"""Counts of transitions between integer states: they grow by one, can take it back, and give the table of pairs."""
+"""Counts of transitions between integer states, which can be undone, and the table of pairs that they give."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class Counts:
         self._reward_sum: dict[int, float] = {}
         self._reward_square_sum: dict[int, float] = {}
         self._successors: dict[int, dict[int, float]] = {}
-        self._terminated: dict[int, dict[int, float]] = {}  # the same, of transitions that ended their episode
-        self.rests: Rests = {}  # what rounding took from the two sums, where they are kept exactly
-        self._allowed: dict[int, tuple[bool, ...]] = {}  # actions of states that have a mask
-        self._table: PairTable | None = None  # of all this; None if anything has changed since the last one, …
-        self._base: PairTable | None = None  # … which then is made anew only in the rows of …
+        self._terminated: dict[int, dict[int, float]] = {}  # those of _successors that ended their episode
+        self.rests: Rests = {}  # the rounding errors of the two sums, where these are kept exactly
+        self._allowed: dict[int, tuple[bool, ...]] = {}  # state -> which of its actions exist, where a mask says so
+        self._table: PairTable | None = None  # the current table; None if anything changed since the last one …
+        self._base: PairTable | None = None  # … which is kept here, and will be updated in the rows of …
         self._changed: set[int] = set()  # … these pairs, and in the masks of …
         self._masked: set[int] = set()  # … these states
 
     def allow(self, state: int, actions: tuple[bool, ...]) -> None:
-        """Take note that only these of its actions exist in a state: a truth value for each."""
+        """Note which actions exist in a state, as one bool per action."""
         if self._allowed.get(state) != actions:
             self._mask_changes(state)
             self._table = None
@@ -81,7 +81,7 @@ class Counts:
         return Novelty(n_visits, new_successor=count == 0, new_scale=self.reward_scale != before)
 
     def before(self, transition: Transition) -> tuple[Any, ...]:
-        """What `take_back` needs to forget a transition that is about to be added, as if it had never been."""
+        """What `take_back` needs to undo a transition that is about to be added."""
         pair, following = transition.state * self.n_actions + transition.action, transition.next_state
         nothing: dict[int, float] = {}
         return (
@@ -97,7 +97,7 @@ class Counts:
         )
 
     def take_back(self, before: tuple[Any, ...]) -> None:
-        """Put back what was before a transition, of which all, some or nothing may have been added."""
+        """Undo a transition, even if it was added only in part."""
         pair, following, *sums, n_following, n_ended, was_terminal, rest = before
         self._changed.add(pair)
         for table, value in zip((self._n_visits, self._reward_sum, self._reward_square_sum), sums, strict=True):
@@ -111,17 +111,17 @@ class Counts:
         self.reward_min, self.reward_max, self.n_transitions, self._table = rest
 
     def before_naming(self, state: int) -> tuple[Any, ...]:
-        """What `take_back_naming` needs to forget that there is such a state, and what a mask says of it."""
+        """What `take_back_naming` needs to undo a new state or a new mask of a state."""
         return state, self.n_states, self._allowed.get(state), self._table
 
     def take_back_naming(self, before: tuple[Any, ...]) -> None:
-        """Put back what was before a state was named or masked."""
+        """Undo a new state or a new mask of a state."""
         state, self.n_states, allowed, self._table = before
         self._mask_changes(state)
         _put_back(self._allowed, state, allowed)
 
     def make_room(self, n_states: int) -> None:
-        """Let the ids of states run to at least n_states − 1."""
+        """Grow to at least this many states."""
         if n_states > self.n_states:
             self.n_states = n_states
             self._table = None
@@ -144,7 +144,7 @@ class Counts:
         return len(self._reward_sum)
 
     def table(self) -> PairTable:
-        """The same as flat arrays: a batch of one. Only rows that have changed since the last one are made anew."""
+        """The counts as flat arrays, a batch of one MDP; only rows that changed since the last call are rebuilt."""
         if self._table is None:
             base = self._base
             changed = sorted(self._successors if base is None else self._changed)
@@ -169,12 +169,12 @@ class Counts:
         return TableRows.of(pairs, *sums, self._successors, self._terminated)
 
     def _exists(self, pair: int) -> bool:
-        """Whether a mask allows the pair, as far as there is one."""
+        """Whether no mask forbids the pair."""
         allowed = self._allowed.get(pair // self.n_actions)
         return allowed is None or allowed[pair % self.n_actions]
 
     def _forbidden(self, base: PairTable | None) -> Ints:
-        """The pairs that masks do not allow, ascending, from those of the last table."""
+        """The pairs that masks forbid, ascending; `base` is the last table."""
         if base is not None and not self._masked:
             return base.forbidden
         states = self._allowed.keys() if base is None else self._masked & self._allowed.keys()
@@ -186,7 +186,7 @@ class Counts:
         return np.sort(new)
 
     def _mask_changes(self, state: int) -> None:
-        """Take note that the rows of a state are to be made anew, for its mask is another."""
+        """Note that the rows of a state must be rebuilt, as its mask changed."""
         self._masked.add(state)
         self._changed.update(range(state * self.n_actions, (state + 1) * self.n_actions))
 
@@ -229,7 +229,7 @@ class Counts:
 
 
 def checked_reward(reward: Any) -> float:
-    """The reward as a plain float: sums must not be of whatever type it was."""
+    """The reward as a Python float; refuses what is not finite or too large to sum."""
     if type(reward) is float and -LARGEST_REWARD <= reward <= LARGEST_REWARD:
         return reward
     if isinstance(reward, np.floating):  # the limit is beyond some of its types, and would become infinite
@@ -241,7 +241,7 @@ def checked_reward(reward: Any) -> float:
 
 
 def _put_back(table: dict[int, Any], key: int, value: Any) -> None:
-    """What a table held for a key; None if it held nothing."""
+    """Restore the value of a key; None removes it."""
     if value is None:
         table.pop(key, None)
     else:

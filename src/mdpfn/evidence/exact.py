@@ -1,4 +1,4 @@
-"""Sums that do not depend on the order of their terms, so that data may come in any order, from any number of machines.
+"""Exact sums of floats, which do not depend on the order of their terms: data may come in any order.
 
 A sum of floats depends on the order in which they are added. Two ways out: a sum of *digits* is a sum of whole
 numbers, which floats add without an error; and a sum of a few floats can be kept with everything that rounding took

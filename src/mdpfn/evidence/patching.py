@@ -1,4 +1,4 @@
-"""A table of pairs with some of its rows renewed: what a plan reads costs what has changed since the last one."""
+"""Updating some rows of a table of pairs, so that making a table costs what changed since the last one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TableRows:
         )
 
     def in_place_of(self, table: PairTable, changed: Ints) -> dict[str, Ints | Floats]:
-        """The columns of a table after its rows of the `changed` pairs, ascending, were replaced by these."""
+        """The columns of `table` with the rows of the `changed` pairs (ascending) replaced by these rows."""
         old = table.pair
         place = np.searchsorted(old, changed)
         present = place < len(old)
@@ -84,7 +84,7 @@ class TableRows:
         return columns
 
     def _with_numbers_of(self, table: PairTable, rows: Ints, entries: Ints) -> dict[str, Ints | Floats]:
-        """The same where nothing led to where it had never led: what says what leads where stays the same object."""
+        """The same if no successor is new: only the numbers change, and the index arrays stay the same objects."""
         columns = {name: getattr(table, name) for name in (*OF_PAIR, *OF_TRANSITION)}
         for names, place in ((NUMBERS_OF_PAIR, rows), (NUMBERS_OF_TRANSITION, entries)):
             for name in names:
@@ -94,7 +94,7 @@ class TableRows:
 
 
 def _inserted(order: Ints, where: Ints, first: int) -> Ints:
-    """The order with the numbers from `first` on in front of these of its places, ascending."""
+    """`order` with first, first + 1, … inserted in front of the places `where` (ascending)."""
     place = where + np.arange(len(where))
     inserted = np.empty(len(order) + len(where), dtype=np.int64)
     is_old = np.ones(len(inserted), dtype=bool)

@@ -1,4 +1,4 @@
-"""What noisy pairs have in common: where their successors share the visits equally, each is believed to.
+"""Pooling of noisy pairs: if successors of most pairs are equally likely, few visits of one pair do not override that.
 
 Ice that is slippery in all directions and dice have outcomes of equal probability. Nobody who has seen that of many
 pairs estimates each one from its own few visits. P(· | s, a) is taken to be Dirichlet(k, …, k) over the successors
@@ -21,7 +21,7 @@ LOOKED_UP = 2**16  # values of log Γ that are kept
 
 @dataclass(frozen=True)
 class PoolingConfig:
-    """From when on pairs are believed to be alike."""
+    """When pairs are pooled."""
 
     visits_per_successor: float = 4.0  # from so many on a pair tells about k: before, what is rare was not seen
     least_concentration: float = 4.0  # below, successors do not share visits equally
@@ -57,7 +57,7 @@ def _log_gammas(n: int) -> Floats:
 
 
 def pooled(table: PairTable) -> PairTable:
-    """The table of one MDP with the visits of noisy pairs shared more equally, as far as all of them together tell."""
+    """The table of one MDP with the visits of noisy pairs shared more equally, by the estimated concentration."""
     k = concentration(table)
     if k == 0.0:
         return table

@@ -25,7 +25,7 @@ class Transition(NamedTuple):
 
 
 class Novelty(NamedTuple):
-    """What one transition told that was not known before."""
+    """What was new about one transition."""
 
     n_visits: float  # of its pair, this one included
     new_successor: bool  # the pair was never seen to lead there
@@ -33,7 +33,7 @@ class Novelty(NamedTuple):
 
     @property
     def replan_trigger(self) -> bool:
-        """Whether plans may change by it: a new successor, twice as many visits as at an earlier time, a new scale."""
+        """Whether to plan again: a new successor, a new reward scale, or a power of two of visits."""
         doubled = self.n_visits.is_integer() and not int(self.n_visits) & (int(self.n_visits) - 1)
         return self.new_successor or self.new_scale or doubled
 
@@ -41,9 +41,8 @@ class Novelty(NamedTuple):
 class Evidence(Protocol):
     """Everything observed of one problem, in whatever form, as the table that planners and network read.
 
-    `Statistics` counts transitions between integer states, `SmoothedEvidence` smooths those of vectors. Whatever can
-    say what was new about a transition, and give a table with (fractional) counts over its own kind of states, can take
-    their place.
+    `Statistics` counts transitions between integer states, `SmoothedEvidence` smooths those of vectors. Any other class
+    with this interface, whose table has (fractional) counts over states of its own, can take their place.
     """
 
     @property

@@ -21,7 +21,7 @@ NOTHING: Sums = ((), ())
 
 
 class Statistics(Counts):
-    """What was observed of one MDP, made transition by transition, from arrays, or from other statistics."""
+    """Counts of one MDP, made transition by transition, from arrays, or from other statistics."""
 
     def add_transitions(
         self,
@@ -110,7 +110,7 @@ class Statistics(Counts):
 
     @classmethod
     def from_table(cls, z: PairTable, terminal: Iterable[int], reward_min: float, reward_max: float) -> Statistics:
-        """Statistics from the arrays of `table`, with what these do not hold."""
+        """Statistics from a table, the terminal states and the range of rewards, which tables do not hold."""
         result = cls(int(z.n_states[0]), int(z.n_actions[0]))
         for state in np.unique(z.forbidden // result.n_actions).tolist():
             pairs = state * result.n_actions + np.arange(result.n_actions)
@@ -144,13 +144,13 @@ class Statistics(Counts):
         return result
 
     def set_sums(self, transitions: tuple[Ints, Ints], count: Floats, terminated: Floats, sums: Rests) -> None:
-        """Take over counts by (pair, successor) and, by visited pair, sums as `exact_sum` gives them."""
+        """Add counts by (pair, successor), and by visited pair sums of rewards as `exact_sum` gives them."""
         rounded = np.array([[first[0], second[0]] for first, second in sums.values()])
         self._add(*transitions, count, terminated, np.array(list(sums)), rounded[:, 0], rounded[:, 1])
         self.rests = {p: (a[1:], b[1:]) for p, (a, b) in sums.items() if len(a) > 1 or len(b) > 1}
 
     def _exact_sums(self, z: PairTable) -> Rests:
-        """Both sums of every visited pair, with what rounding took from them."""
+        """The exact sums of rewards and of their squares of every visited pair."""
         rounded = zip(z.pair.tolist(), z.reward_sum.tolist(), z.reward_square_sum.tolist(), strict=True)
         return {p: _both(((a,), (b,)), self.rests.get(p, NOTHING)) for p, a, b in rounded}
 
@@ -189,7 +189,7 @@ class Statistics(Counts):
         return result
 
     def _add_table(self, z: PairTable, terminal: Iterable[int], reward_min: float, reward_max: float) -> None:
-        """Add what a table of one MDP and the rest of its statistics hold."""
+        """Add a table of one MDP with its terminal states and its range of rewards."""
         pair = z.pair[z.transition_row]
         sums = z.pair, z.reward_sum, z.reward_square_sum
         self._add(pair, z.successor, z.transition_count, z.n_terminated, *sums)

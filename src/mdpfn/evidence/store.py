@@ -34,7 +34,7 @@ def load_statistics(path: Path) -> Statistics:
 
 
 def statistics_to_arrays(statistics: Statistics) -> dict[str, NDArray[Any]]:
-    """Everything observed; rows keep their order, so that what is read again plans bit by bit the same."""
+    """Everything observed; rows keep their order, so that plans after loading are the same to the last bit."""
     z = statistics.table()
     arrays = {field.name: getattr(z, field.name) for field in fields(PairTable)}
     arrays[TERMINAL] = np.array(sorted(statistics.terminal), dtype=np.int64)
@@ -54,7 +54,7 @@ def statistics_to_arrays(statistics: Statistics) -> dict[str, NDArray[Any]]:
 
 
 def _rests(arrays: Mapping[str, NDArray[Any]]) -> Rests:
-    """What rounding took from the sums of rewards."""
+    """The rounding errors of the sums of rewards, by pair."""
     rests: Rests = {}
     columns = (arrays[name].tolist() for name in ("rest_pair", "rest_of", "rest"))
     for pair, which, part in zip(*columns, strict=True):
@@ -64,7 +64,7 @@ def _rests(arrays: Mapping[str, NDArray[Any]]) -> Rests:
 
 
 def statistics_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Statistics:
-    """The statistics that `statistics_to_arrays` took apart."""
+    """The inverse of `statistics_to_arrays`, with every array checked."""
     try:
         held: dict[str, Any] = dict(arrays)
         if "reward_square_sum" not in held:
@@ -87,7 +87,7 @@ def statistics_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Statistics:
 
 
 def _check(z: PairTable, terminal: NDArray[Any], reward_range: NDArray[Any]) -> None:
-    """Refuse arrays that do not fit together: ids out of range, lengths that differ, counts that are none."""
+    """Refuse arrays that do not fit together: ids out of range, lengths that differ, counts that are not positive."""
     arrays = {field.name: getattr(z, field.name) for field in fields(PairTable)} | {TERMINAL: terminal}
     ints = ("n_states", "n_actions", "pair_mdp", "pair", "n_successors", "successor", "forbidden", TERMINAL)
     if any(array.ndim != 1 for array in arrays.values()) or any(arrays[name].dtype.kind not in "iu" for name in ints):

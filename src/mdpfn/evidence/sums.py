@@ -1,6 +1,6 @@
-"""Transitions summed up by state, action, next state and how they ended: what a log comes down to.
+"""Sums of logged transitions by state, action, next state and end.
 
-Any engine that can group can make such sums; adding them up gives the same statistics bit for bit, in any order.
+Any engine that can group can make such sums; added up in any order, they give the same statistics to the last bit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDED_ROWS = 200_000  # rows to keep before equal ones are added up
 
 @dataclass(frozen=True, eq=False)
 class Rewards:
-    """Counts and sums of rewards of rows or groups of rows."""
+    """Counts and sums of rewards, of rows or of groups of rows."""
 
     count: Floats  # (k,) how many transitions
     total: Floats  # (k,) Σ r
@@ -103,9 +103,9 @@ def _folded(keys: Ints, sums: Floats) -> tuple[Ints, Floats]:
 
 
 def net_starts(state: Ints, next_state: Ints, end: Ints, count: Floats, n_states: int) -> Floats:
-    """(S,) how many episodes began in each state, by what flows in and out; no order of rows is needed.
+    """(S,) how many episodes began in each state, from counts alone: departures less arrivals that went on.
 
-    Who leaves a state either came there before, by a transition after which the episode went on, or began there.
+    Whoever leaves a state either arrived there by a transition after which the episode went on, or began there.
     """
     goes_on = end == GOES_ON
     return sums_by(state, count, n_states) - sums_by(next_state[goes_on], count[goes_on], n_states)

@@ -1,4 +1,4 @@
-"""The table of visited pairs, of one MDP or of many side by side: all that planners and network read.
+"""The table of visited pairs, of one MDP or a batch of them: all that planners and the network read.
 
 Only what was observed is stored, so memory grows with distinct transitions, not with |S|².
 """

@@ -1,4 +1,4 @@
-"""States made of numbers that are cut into bins, alone or beside other values."""
+"""States with numbers that are cut into bins, alone or beside other values."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Edges: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Binned:
-    """What a state is made of: the name of every part, and the edges of its bins; None where it is taken as it is."""
+    """The parts of a state: their names, and the edges of their bins or None where a part is not cut."""
 
     names: tuple[str, ...]
     edges: tuple[Edges | None, ...]
@@ -37,12 +37,12 @@ class Binned:
 
 
 def bin_name(name: str, edges: Edges, value: Any) -> str:
-    """What the bin is called that holds a value."""
+    """The name of the bin that holds a value."""
     return bin_label(name, edges, int(np.searchsorted(edges, float(value), side="right")))
 
 
 def bin_label(name: str, edges: Edges, number: int) -> str:
-    """What the bin with this number is called."""
+    """The name of the bin with this number."""
     if not edges:
         return name
     if number == 0:

@@ -1,4 +1,4 @@
-"""What states and actions are called: the codec of every Gymnasium space that can be counted or grows."""
+"""The encoding of states and actions as ids: codecs of Gymnasium spaces, numbers and lists of labels."""
 
 from __future__ import annotations
 

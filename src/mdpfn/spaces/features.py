@@ -1,4 +1,4 @@
-"""The factors of discrete states: the parts of a combined space, or what the user says every state is made of."""
+"""The factors of discrete states: the parts of a combined space, or features that the user gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spaces, labels and values as JSON: to be saved with an agent, and to talk about them."""
+"""Spaces, labels and values as JSON."""
 
 import math
 import reprlib

@@ -1,4 +1,4 @@
-"""Untried pairs, predicted from what tried ones have in common, in one table with what was observed."""
+"""Adding untried pairs to a table of pairs, predicted by rules over the factors of states."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -12,14 +12,14 @@ from mdpfn.evidence.factored.factors import Factors
 from mdpfn.evidence.protocol import Transition
 from mdpfn.evidence.table import PairTable
 
-ROUNDING = 1e-9  # relative variance of rewards below which it is rounding
-SAME = 1e-6  # relative difference of rewards that are the same
-MANY_VISITS = 8.0  # to one pair, as far as they tell of others
+ROUNDING = 1e-9  # a relative variance of rewards below this is rounding
+SAME = 1e-6  # rewards with a smaller relative difference are the same
+MANY_VISITS = 8.0  # visits of one pair beyond this many tell no more about other pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Foreseen:
-    """What is surely to come of untried pairs, by a table."""
+    """The predicted transitions of untried pairs that have only one predicted successor."""
 
     pair: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # rising
     successor: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -27,7 +27,7 @@ class Foreseen:
     ended: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     def __contains__(self, come: tuple[int, Transition]) -> bool:
-        """Whether a transition is what was foreseen of its pair."""
+        """Whether (pair, transition) is as predicted."""
         pair, transition = come
         at = int(np.searchsorted(self.pair, pair))
         if at == len(self.pair) or self.pair[at] != pair or self.successor[at] != transition.next_state:
@@ -38,27 +38,27 @@ class Foreseen:
 
 
 class FactorsOfStates(Protocol):
-    """Whatever knows the factors of states, of which there may be more and more."""
+    """Gives the factors of states, whose number may grow."""
 
-    features: Any  # what the user said of them, if anything
+    features: Any  # as the user gave them, if so
 
     def __call__(self, n_states: int) -> Factors:
         """The factors of the first states."""
 
     def table(self) -> list[list[Any] | None] | None:
-        """What the user said, state by state."""
+        """The features that the user gave, state by state."""
 
 
 class Completion:
-    """Completes tables of states whose `factors` are known; what it remembers only saves time."""
+    """Completes tables of states whose `factors` are known; it caches predictions by action."""
 
     def __init__(self, factors: FactorsOfStates) -> None:
         self.factors, self.config = factors, FactoredConfig()
-        self._known: dict[int, tuple[tuple[bytes, ...], Predictions | None]] = {}  # by action: from what
-        self.foreseen = Foreseen()  # of the last table
+        self._known: dict[int, tuple[tuple[bytes, ...], Predictions | None]] = {}  # by action: the data and its result
+        self.foreseen = Foreseen()  # the predictions in the last table
 
     def __call__(self, table: PairTable, least_visits: float = 0.0) -> PairTable:
-        """The table with predictions beside what was observed, each of which counts at least so many visits."""
+        """The table with predicted pairs added, each counting at least `least_visits` visits."""
         factors = self.factors(int(table.n_states[0]))
         self.foreseen = Foreseen()
         if not 2 <= len(factors.sizes) <= self.config.most_factors or not factors.countable or not len(table.pair):
@@ -72,7 +72,7 @@ class Completion:
         return self._joined(table, found, least_visits) if found else table
 
     def _untried(self, z: PairTable, factors: Factors) -> Bools:
-        """(S, A) pairs that may be predicted: not in terminal states; where there are many, only in seen ones."""
+        """(S, A) pairs that may be predicted: untried, not terminal, and in large problems only of reached states."""
         states = factors.known & ~z.terminal_mask()
         if len(states) > self.config.most_states:
             states &= z.reached_mask()
@@ -82,7 +82,7 @@ class Completion:
         return untried
 
     def _predictions(self, z: PairTable, factors: Factors, action: int) -> Predictions | None:
-        """What an action does in every state, found anew only if anything was seen of it that matters."""
+        """What an action is predicted to do in every state; computed again only if its data changed."""
         rows = np.flatnonzero((z.action == action) & factors.known[z.state])
         if len(rows) < 2:
             return None
@@ -97,7 +97,7 @@ class Completion:
         return self._known[action][1]
 
     def _joined(self, z: PairTable, found: list[tuple[int, Predictions]], least_visits: float) -> PairTable:
-        """The table with what was found of actions; nothing follows what is predicted to end an episode."""
+        """The table with all predictions, except for states that are themselves predicted to end episodes."""
         n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
         start = offsets_of(np.array([len(one.state) for _, one in found]))
         state = np.concatenate([one.state for _, one in found])
@@ -113,7 +113,7 @@ class Completion:
         left[z.state] = True
         kept = ~(ends & ~left)[state]
         kept[row[(ended < 1) & z.terminal_mask()[successor]]] = (
-            False  # there an episode ends: what that pays is not told
+            False  # an episode ends there, and its reward is not known
         )
         place, stays = np.cumsum(kept) - 1, kept[row]
         row, successor, share, ended = place[row[stays]], successor[stays], share[stays], ended[stays]
@@ -126,9 +126,9 @@ class Completion:
 
 
 def _tried(z: PairTable, factors: Factors, action: int, rows: Ints) -> Tried | None:
-    """What was seen of one action; None where it led to states whose factors are not known.
+    """The observations of one action; None where it led to states whose factors are not known.
 
-    Many visits to the same pair are rounded: what is told of other pairs by it does not change with every one.
+    The numbers of pairs with many visits are rounded, so that predictions do not change with every further visit.
     """
     entries = np.isin(z.transition_row, rows)
     successor = z.successor[entries]

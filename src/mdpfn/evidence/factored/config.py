@@ -1,11 +1,11 @@
-"""How readily pairs are believed to be alike."""
+"""The constants of predictions by factors."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class FactoredConfig:
-    """The constants, the same for every problem."""
+    """When rules are trusted, and how many visits their predictions count; the same for every problem."""
 
     largest_subset: int = 3  # factors that an outcome may depend on
     most_subsets: int = 200  # of one size; beyond, only smaller ones are looked at

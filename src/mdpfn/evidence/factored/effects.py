@@ -1,4 +1,4 @@
-"""What one action does: rules for all its outcomes together, and what they foretell of states it was not tried in."""
+"""What one action does: rules for each of its outcomes, and their predictions for states where it was not tried."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints, offsets_of, sums_by
 from mdpfn.evidence.factored.config import FactoredConfig
-from mdpfn.evidence.factored.factors import Factors
+from mdpfn.evidence.factored.factors import Factors, keys_of
 from mdpfn.evidence.factored.means import MeanRule, find_mean_rule
 from mdpfn.evidence.factored.noisy import NoisyRule, Outcomes, find_noisy_rule
-from mdpfn.evidence.factored.rules import Contexts, Rule, find_rule, keys_of
+from mdpfn.evidence.factored.rules import Contexts, Rule, find_rule
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """What was seen of one action: the pairs it was tried in, and an entry for every successor of each."""
+    """The observations of one action: its visited pairs (rows), and an entry for every successor of each."""
 
     codes: Ints  # (rows, d) factors of the states
     state: Ints  # (rows,)
@@ -34,7 +34,7 @@ class Tried:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Untried pairs of one action, and an entry for every successor of each."""
+    """Predicted pairs of one action, and an entry for every predicted successor of each."""
 
     state: Ints
     visits: Floats  # that they count
@@ -45,7 +45,7 @@ class Predictions:
     ended: Floats  # of that share
 
     def of_pairs(self, kept: Bools) -> Predictions:
-        """Some of them (n,)."""
+        """The predictions of the pairs in a mask (n,)."""
         place, stays = np.cumsum(kept) - 1, kept[self.row]
         pairs = self.state[kept], self.visits[kept], self.reward[kept]
         return Predictions(*pairs, place[self.row[stays]], self.successor[stays], self.share[stays], self.ended[stays])
@@ -53,7 +53,7 @@ class Predictions:
 
 @dataclass
 class Effects:
-    """Rules for all outcomes of an action: factors 0 … d − 1, and the end as number d."""
+    """Rules for all outcomes of an action: the new value of factors 0 … d − 1, and as number d whether it ends."""
 
     factors: Factors
     config: FactoredConfig
@@ -66,7 +66,7 @@ class Effects:
 
     @classmethod
     def of(cls, tried: Tried, factors: Factors, config: FactoredConfig) -> Effects | None:
-        """What the pairs that were tried tell; None where some outcome cannot be told."""
+        """The rules that explain the observations; None where some outcome has no rule."""
         found = cls(factors, config, tried=tried.codes)
         contexts = Contexts(tried.codes, factors.sizes)
         moved = (tried.successor != tried.state[tried.row]) | (tried.ended > 0)
@@ -102,7 +102,7 @@ class Effects:
         return rule is not None
 
     def _find_noisy(self, noisy: list[int], tried: Tried, before: Ints, contexts: Contexts) -> bool:
-        """Rules for noisy outcomes: each by itself, or all of them together where that tells more."""
+        """Rules for noisy outcomes: one for each, or one for all together if that is more likely."""
         entry, going = np.arange(len(tried.row)), tried.count - tried.ended
         entry, end = np.concatenate([entry, entry]), np.repeat([0, 1], len(entry))
         count = np.concatenate([going, tried.ended])
@@ -153,7 +153,7 @@ class Effects:
         return self.exists is not None
 
     def predict(self, state: Ints) -> Predictions:
-        """What the action will do in those of these states of which all rules tell it."""
+        """Predictions for those of these states for which all rules have one."""
         config, factors, d = self.config, self.factors, len(self.factors.sizes)
         codes = factors.codes[state]
         told, trust, most = (
@@ -164,7 +164,7 @@ class Effects:
         after = np.zeros((len(state), d + 1), dtype=np.int64)
         for outcome, (rule, values) in self.certain.items():
             shift = codes[:, outcome] if outcome < d else np.zeros(len(state), dtype=np.int64)
-            seen, after[:, outcome], sure = rule.foretell(codes, factors.sizes, values, shift)
+            seen, after[:, outcome], sure = rule.predict(codes, factors.sizes, values, shift)
             told, trust = told & seen, np.minimum(trust, sure)
         n_ways, places = np.ones(len(state)), []
         for number, (_, noisy, _) in enumerate(self.noisy):
@@ -176,15 +176,15 @@ class Effects:
             most = visits if number == 0 else np.minimum(most, visits)
         reward = np.zeros(len(state))
         if isinstance(self.reward, MeanRule):
-            seen, reward = self.reward.foretell(codes, factors.sizes)
+            seen, reward = self.reward.predict(codes, factors.sizes)
             told, trust = told & seen, np.minimum(trust, self.reward.trust)
         elif self.reward is not None:
             rule, rewards = self.reward
-            seen, which, sure = rule.foretell(codes, factors.sizes, [np.arange(len(rewards))], 0)
+            seen, which, sure = rule.predict(codes, factors.sizes, [np.arange(len(rewards))], 0)
             reward = rewards[which]
             told, trust = told & seen, np.minimum(trust, sure)
         if self.exists is not None:
-            seen, exists, sure = self.exists.foretell(codes, factors.sizes, [np.arange(2)], 0)
+            seen, exists, sure = self.exists.predict(codes, factors.sizes, [np.arange(2)], 0)
             told &= seen & (exists == 1) & (sure >= config.least_trust)
         told &= (trust >= config.least_trust) & (n_ways <= config.most_successors)
         return self._expanded(np.flatnonzero(told), state, after, places, trust, most, reward)
@@ -192,7 +192,7 @@ class Effects:
     def _expanded(
         self, told: Ints, state: Ints, after: Ints, places: list[Ints], trust: Floats, most: Floats, reward: Floats
     ) -> Predictions:
-        """Every combination of what may come, as entries; pairs that would lead to no state are left out."""
+        """An entry for every combination of outcomes; pairs that would lead to no known state are left out."""
         config, factors, d = self.config, self.factors, len(self.factors.sizes)
         row, value, share = told, after[told], np.ones(len(told))
         before = np.append(factors.codes[state], np.zeros((len(state), 1), dtype=np.int64), axis=1)
@@ -226,7 +226,7 @@ class Effects:
         return Predictions(state[kept], visits[kept], reward[kept], key // n_states, key % n_states, shares, ends)
 
     def _covered(self, state: Ints) -> Bools:
-        """(n,) whether every combination of a few of its factors was tried with this action."""
+        """(n,) whether every combination of a few factors of a state was tried with this action."""
         sizes, d = self.factors.sizes, len(self.factors.sizes)
         strength = min(self.config.idle_strength, d - 1)
         rules = [rule for rule, _ in self.certain.values()]

@@ -1,4 +1,4 @@
-"""The factors of states: what every state is made of, as a row of small whole numbers."""
+"""The factors of states: every state as a row of small integers."""
 
 from __future__ import annotations
 
@@ -36,18 +36,11 @@ class Factors:
         mask: Bools = np.logical_and.reduce(self.codes >= 0, axis=1)
         return mask
 
-    def keys(self, codes: Ints, subset: Sequence[int]) -> Ints:
-        """(n,) one number for the values of some factors in each row of codes."""
-        key = np.zeros(len(codes), dtype=np.int64)
-        for j in subset:
-            key = key * self.sizes[j] + codes[:, j]
-        return key
-
     @cached_property
     def _places(self) -> tuple[Ints, Ints]:
         """Keys of all known states in rising order, and whose they are."""
         states = np.flatnonzero(self.known)
-        key = self.keys(self.codes[states], range(len(self.sizes)))
+        key = keys_of(self.codes[states], self.sizes, range(len(self.sizes)))
         order = np.argsort(key)
         return key[order], states[order]
 
@@ -55,7 +48,7 @@ class Factors:
         """(n,) the states with these values of all factors; −1 where there is none."""
         keys, states = self._places
         inside: Bools = np.logical_and.reduce((codes >= 0) & (codes < self.sizes), axis=1)
-        key = self.keys(np.where(inside[:, None], codes, 0), range(len(self.sizes)))
+        key = keys_of(np.where(inside[:, None], codes, 0), self.sizes, range(len(self.sizes)))
         place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
         return np.where(inside & (keys[place] == key), states[place], -1)
 
@@ -63,3 +56,11 @@ class Factors:
     def countable(self) -> bool:
         """Whether a combination of all factors has a number of its own."""
         return bool(np.prod(self.sizes.astype(np.float64)) < LARGEST_KEY)
+
+
+def keys_of(codes: Ints, sizes: Ints, subset: Sequence[int]) -> Ints:
+    """(n,) one number for the values of some factors in each row of codes (n, d)."""
+    key = np.zeros(len(codes), dtype=np.int64)
+    for j in subset:
+        key = key * sizes[j] + codes[:, j]
+    return key

@@ -1,4 +1,4 @@
-"""Rules for numbers that vary: the mean reward by the context of a few factors, or as a sum over all of them."""
+"""Rules for mean rewards: a mean for every context of a few factors, or a sum over all factors."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.evidence.factored.config import FactoredConfig
-from mdpfn.evidence.factored.rules import Contexts, keys_of
+from mdpfn.evidence.factored.factors import keys_of
+from mdpfn.evidence.factored.rules import Contexts
 
 FAR, UNTOLD, LARGEST = 9.0, 2.0, 4.0  # squared errors: too many; in nats: the loss where nothing is told; the largest
 EXACT = 1e-6  # of the largest reward: closer numbers are equal
@@ -23,8 +24,8 @@ class MeanRule:
     trust: float
     space: Floats  # (columns, columns) what sums can be told of
 
-    def foretell(self, codes: Ints, sizes: Ints) -> tuple[Bools, Floats]:
-        """(n,) whether the mean can be told, and the mean."""
+    def predict(self, codes: Ints, sizes: Ints) -> tuple[Bools, Floats]:
+        """(n,) whether the mean can be predicted, and the mean."""
         if self.subset is None:
             x = one_hot(codes, sizes)
             told: Bools = np.abs(x - x @ self.space).max(axis=1) < EXACT
@@ -43,7 +44,7 @@ def one_hot(codes: Ints, sizes: Ints) -> Floats:
 
 
 def find_mean_rule(mean: Floats, visits: Floats, noise: Floats, contexts: Contexts, config: FactoredConfig) -> MeanRule:
-    """The rule that foretells (rows,) means best, where single numbers have this variance."""
+    """The rule that predicts the means (rows,) best, given the variance `noise` of single rewards."""
     exact = (EXACT * max(float(np.abs(mean).max()), 1e-12)) ** 2
     best, found = -np.inf, MeanRule((), np.zeros(1, dtype=np.int64), mean[:1], 0.0, np.zeros((0, 0)))
     for size in range(config.largest_noisy_subset + 1):
@@ -74,6 +75,6 @@ def find_mean_rule(mean: Floats, visits: Floats, noise: Floats, contexts: Contex
 
 
 def _judged(far: Floats, told: Bools, price: float) -> tuple[float, float]:
-    """Score and trust, from squared errors in units of what chance explains."""
+    """Score and trust of a rule, from squared errors in units of their variance."""
     score = -float(np.where(told, np.minimum(far / 2, LARGEST), UNTOLD).sum()) - price
     return score, (float((told & (far <= FAR)).sum()) + 1) / (float(told.sum()) + 2)

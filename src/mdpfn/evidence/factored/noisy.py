@@ -1,7 +1,7 @@
-"""Rules for what is left to chance: the factors that the distribution of an outcome depends on.
+"""Rules for random outcomes: which factors the distribution of an outcome depends on.
 
-Hypotheses are judged by how well each visited pair is foretold by the others that share its context, with what the
-action does anywhere behind them: leave one out, which is the task itself.
+Rules are compared by leave-one-out likelihood: how well each visited pair is predicted by the others that share its
+context, with the distribution of the action over all states as prior.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence.factored.config import FactoredConfig
-from mdpfn.evidence.factored.rules import Contexts, keys_of
+from mdpfn.evidence.factored.factors import keys_of
+from mdpfn.evidence.factored.rules import Contexts
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """How often which category came of which pair: an entry for each that was seen."""
+    """How often each category of an outcome was observed in each pair, as sparse entries."""
 
     row: Ints
     category: Ints
@@ -27,7 +28,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, row: Ints, values: Ints, count: Floats) -> Outcomes:
-        """From entries (n, parts), of which several may be alike."""
+        """From observed values (n, parts), in which rows may repeat."""
         distinct, category = np.unique(values, axis=0, return_inverse=True)
         key, where = np.unique(row * len(distinct) + category.reshape(-1), return_inverse=True)
         return cls(key // len(distinct), key % len(distinct), sums_by(where, count), distinct)
@@ -35,7 +36,7 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class NoisyRule:
-    """What was seen in every context of some factors, as counts."""
+    """Counts of outcomes in every context of some factors."""
 
     kind: int
     subset: tuple[int, ...]
@@ -52,7 +53,7 @@ class NoisyRule:
 
 
 def find_noisy_rule(kinds: Sequence[Outcomes], contexts: Contexts, config: FactoredConfig) -> NoisyRule | None:
-    """The most likely rule of an outcome given by kind; None where pairs of a context are not alike."""
+    """The most likely rule of an outcome, given as change and as new value (`kinds`); None if it is not trusted."""
     best: NoisyRule | None = None
     for kind, outcomes in enumerate(kinds):
         visits = sums_by(outcomes.row, outcomes.count, len(contexts.codes))
@@ -74,7 +75,7 @@ def find_noisy_rule(kinds: Sequence[Outcomes], contexts: Contexts, config: Facto
 def _judged(
     rule: NoisyRule, outcomes: Outcomes, group: Ints, visits: Floats, everywhere: Floats, config: FactoredConfig
 ) -> NoisyRule:
-    """The rule with its score, and with its trust: 0 where pairs tell more of themselves than their context does."""
+    """The rule with its score and its trust, which is 0 where pairs differ from their context."""
     row, own, n = outcomes.row, outcomes.count, visits[outcomes.row]
     base = (everywhere[outcomes.category] - own + 0.5) / (everywhere.sum() - n + 0.5 * len(everywhere))
     others = np.maximum(rule.count[group[row], outcomes.category] - own, 0.0)

@@ -1,10 +1,9 @@
-"""Rules: what an outcome of one action depends on, as far as the pairs that were tried tell.
+"""Rules for deterministic outcomes of an action: which factors of the state they depend on.
 
-An *outcome* is what becomes of one factor, the end of the episode, or the reward. A *hypothesis* says that it is told
-by a subset of the factors, and, of a factor, whether it is set or something is added to it. Pairs that agree on the
-subset share a *context*. A hypothesis is consistent if all pairs of every context had the same outcome. Of the
-consistent ones the smallest are kept, all of them: where they do not agree, or one of them has never seen the context,
-the rule says nothing.
+An *outcome* is the next value of one factor, the end of the episode, or the reward. A *hypothesis* says that it is a
+function of a subset of the factors; for a factor, of its change or of its new value (the *kind*). Pairs that agree on
+the subset share a *context*. A hypothesis is consistent if all pairs of every context had the same outcome. A rule
+keeps all consistent hypotheses of the smallest size, and predicts only where all of them agree.
 """
 
 from collections.abc import Sequence
@@ -15,17 +14,18 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.factored.config import FactoredConfig
+from mdpfn.evidence.factored.factors import keys_of
 
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """Some factors, and what was seen in every context of theirs."""
+    """A subset of the factors, and the outcome observed in each of their contexts."""
 
     subset: tuple[int, ...]
     kind: int  # of outcomes, by their place
     keys: Ints  # (contexts,) rising
     category: Ints  # (contexts,) the outcome
-    trust: Floats  # (categories,) how often such an outcome came true where it was foretold
+    trust: Floats  # (categories,) how often such an outcome was right where it was predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Rule:
     hypotheses: tuple[Hypothesis, ...]
     partial: bool = False  # whether it tells only in some contexts, as no hypothesis is consistent in all
 
-    def foretell(
+    def predict(
         self, codes: Ints, sizes: Ints, values: Sequence[Ints], shift: Ints | int
     ) -> tuple[Bools, Ints, Floats]:
         """(n,) whether all hypotheses agree on what comes, what that is, and how far to trust it.
@@ -56,17 +56,9 @@ class Rule:
         return told, agreed, trust
 
 
-def keys_of(codes: Ints, sizes: Ints, subset: Sequence[int]) -> Ints:
-    """(n,) one number for the values of some factors in every row."""
-    key = np.zeros(len(codes), dtype=np.int64)
-    for j in subset:
-        key = key * sizes[j] + codes[:, j]
-    return key
-
-
 @dataclass
 class Contexts:
-    """The contexts of the pairs of one action, by subset; made when they are asked for."""
+    """The contexts of the pairs of one action by subset of the factors, computed on demand."""
 
     codes: Ints  # (rows, d)
     sizes: Ints
@@ -80,14 +72,14 @@ class Contexts:
         return self._found[subset]
 
     def subsets(self, size: int, config: FactoredConfig) -> list[tuple[int, ...]]:
-        """The subsets of a size that are looked at; never all factors, which is the table."""
+        """The subsets of a size that are considered; never all factors, which would be the table itself."""
         d = len(self.sizes)
         some = [] if size >= d else list(combinations(range(d), size))
         return some if size < 2 or len(some) <= config.most_subsets else []
 
 
 def find_rule(outcomes: Sequence[Ints], contexts: Contexts, config: FactoredConfig) -> Rule | None:
-    """The rule of one outcome, whose categories (rows,) are given by kind; None where no small subset tells it."""
+    """The rule of one outcome, given as categories (rows,) for each kind; None where no small subset explains it."""
     n_rows = len(contexts.codes)
     surprising = np.zeros(n_rows, dtype=bool)
     for size in range(config.largest_subset + 1):
@@ -112,7 +104,7 @@ def find_rule(outcomes: Sequence[Ints], contexts: Contexts, config: FactoredConf
 
 
 def partial_rule(outcomes: Sequence[Ints], contexts: Contexts, config: FactoredConfig) -> Rule | None:
-    """What is told in part: by the subset that tells most, in the contexts in which all pairs agree."""
+    """A rule for some contexts only: of the subset that explains most, the contexts in which all pairs agree."""
     best, found = 0.0, None
     size = min(config.largest_subset, len(contexts.sizes) - 1)
     while size > 0 and not contexts.subsets(size, config):
@@ -159,9 +151,9 @@ def _hypothesis(
 
 
 def _trust(hits: Ints, misses: Ints, category: Ints, n_tested: int, config: FactoredConfig) -> Floats:
-    """(categories,) by Laplace's rule how often such an outcome comes true where it is foretold.
+    """(categories,) how often a predicted outcome is right, by Laplace's rule of succession.
 
-    0 for an outcome that may have been foretold by chance alone: one of many subsets always fits a little.
+    0 for outcomes that may be right by chance alone: among many subsets, one always fits a little.
     """
     trust: Floats = (hits + 1) / (hits + misses + 2)
     if n_tested:
@@ -172,7 +164,7 @@ def _trust(hits: Ints, misses: Ints, category: Ints, n_tested: int, config: Fact
 
 
 def _note_surprise(surprising: Bools, category: Ints, group: Ints, differs: Ints) -> None:
-    """Mark the pairs without any one of which a hypothesis would have been consistent: they were not foreseen."""
+    """Mark the pairs that alone make a hypothesis inconsistent: without them it would have predicted wrongly."""
     mixed = group[differs[0]]
     if (group[differs] != mixed).any():
         return
