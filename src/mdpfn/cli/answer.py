@@ -1,11 +1,11 @@
-"""What a command answers: text for people, or with --json one JSON document on the standard output."""
+"""The output of a command: text, or with --json one JSON document on the standard output."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def answer(text: Any, content: Mapping[str, Any], json: bool) -> None:
-    """Print the text, or what it says as JSON; what is no number becomes null."""
+    """Print the text, or with `json` the content as JSON, in which NaN and infinity become null."""
     if not json:
         print(text, flush=True)
         return

@@ -1,4 +1,4 @@
-"""Baselines in the same environment as the agent, and what final policies are worth there."""
+"""Baselines in the same environment as the agent, and the returns of their final policies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from mdpfn.planners.policies import ActionSampler
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse baselines that there are not, and those named twice."""
+    """Refuse unknown baselines, and those named twice."""
     for name in names:
         if name not in BASELINES or names.count(name) > 1:
             limit = f"each must be another one of {', '.join(BASELINES)}"
@@ -23,7 +23,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def prepared(name: str, env: Any, seed: int, discount: float) -> Problem[Learner]:
-    """A baseline that has not seen anything of `env` yet."""
+    """A baseline for `env`, without any data yet."""
     return baseline_problem(name, *spaces_of(env), Options(discount=discount), seed=seed)
 
 

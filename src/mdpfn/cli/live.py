@@ -1,4 +1,4 @@
-"""Runs as they happen: a table in the terminal with a learning curve in every row."""
+"""A live table in the terminal, with a learning curve in every row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best of some choices in every state of a sparse model, from values that were right before it changed a little.
+"""Optimal values of a sparse model with choices in every state, starting from the values before a small change.
 
     V(s) = max(floor(s), max over the choices c of s of  gain(c) + weight(c) Σ_s' P(s' | c) V(s'))
 

@@ -1,4 +1,4 @@
-"""Sizes of the network, what they imply, and what its parameters are called: all that training and use share of it."""
+"""The configuration of the network, and the names and shapes of its parameters."""
 
 from dataclasses import dataclass
 from math import isfinite

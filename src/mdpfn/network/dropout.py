@@ -1,4 +1,4 @@
-"""Dropout that draws which numbers are dropped instead of a coin for each: few are."""
+"""Dropout that draws the few places to drop, which is faster than one random number per element."""
 
 import numpy as np
 import torch

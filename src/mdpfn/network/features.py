@@ -1,4 +1,4 @@
-"""What the network is shown of every pair and every state.
+"""The input features of the network for every pair and every state.
 
 Features of a pair that was never visited must not depend on its state: one token stands for all of them. What
 differs from state to state, such as the advantage of such a pair, is a feature of the row the policy is read from.

@@ -1,4 +1,4 @@
-"""Inference: from statistics to a policy."""
+"""Inference: from a table of pairs to policies."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""How states are laid out as cells of a board, and what actions look like on it."""
+"""The layout of states as cells of a board, and the names of actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds to begin with: maps of ours to change, and every environment of the benchmark, Gymnasium's among them."""
+"""The worlds to choose from: some maps, and every environment of the benchmark."""
 
 from typing import Any
 

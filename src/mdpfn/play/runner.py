@@ -1,4 +1,4 @@
-"""One contestant in one world, a step at a time: the agent, or a baseline in the same loop."""
+"""Running the agent or a baseline in one world, a step at a time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Runner:
             self.worth.append(float(self.env.mdp.start @ value))
 
     def view(self) -> dict[str, Any]:
-        """What a board shows: the path, what it would do, what that is worth, and how sure it is of it."""
+        """What a board shows: the path, the policy, its values, and how certain they are."""
         history, visits = self.problem.history, self.problem.learner.evidence.table().visits_table()
         return {
             "name": self.name,
@@ -86,7 +86,7 @@ class Runner:
 
 
 def knowledge(problem: Problem[Any], greedy: Ints, visits: Floats) -> dict[str, Any]:
-    """Of every state what would be done there, its value by the data, how often it was left, and how sure that is."""
+    """For every state: the greedy action, its value by the data, visits, and how certain it is."""
     table = problem.learner.evidence.table()
     model = EmpiricalModel.of(table)
     policy = one_hot(greedy, visits.shape[1])

@@ -1,4 +1,4 @@
-"""The server behind the page: on this machine only, and only for who knows the token in the address."""
+"""The server of the page: local only, and protected by a token in the address."""
 
 import secrets
 import tempfile

@@ -1,4 +1,4 @@
-"""What a page is about: a world or a log, who learns it, with which settings; and how many of these there may be."""
+"""Sessions of the page: a world or a log, the learners in it, and their settings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person may turn; checked when they are made."""
+    """The settings of a session, checked when they are made."""
 
     budget: int = 30
     discount: float | None = None  # None: the usual one of the world
@@ -92,7 +92,7 @@ class Settings:
 
 
 class Session:
-    """One world, one agent and perhaps its rivals; whoever asks waits for whoever asked before."""
+    """One world, one agent and perhaps baselines to race with; requests take turns by its lock."""
 
     def __init__(self, scene: Scene, settings: Settings) -> None:
         self.board, self.settings = scene.board, settings
@@ -107,9 +107,9 @@ class Session:
         self.runners = [ours, *(Runner.of_baseline(name, *place, settings.seed) for name in settings.race)]
 
     def advance(self, steps: int, until_episode: int = LARGEST_BUDGET) -> None:
-        """Let time pass: some steps, no further than until so many episodes are finished, and not for long.
+        """Run some steps, at most until `until_episode` episodes are finished, and for a limited time.
 
-        Episodes begin together: whoever is done with one waits for the others.
+        Episodes begin together: a runner that has finished one waits for the others.
         """
         ends = time.perf_counter() + LONGEST_SLICE
         for _ in range(min(steps, MOST_STEPS)):
@@ -175,7 +175,7 @@ class LogSession:
 
 @dataclass
 class Sessions:
-    """The latest few sessions; the one that nobody asked for the longest time makes room."""
+    """The most recently used sessions; the least recently used one makes room."""
 
     _open: OrderedDict[str, Session | LogSession] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)

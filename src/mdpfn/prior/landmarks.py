@@ -1,7 +1,4 @@
-"""What makes some places matter: goals, pits, tolls, and what moving costs.
-
-Most tasks people give names to are of this kind: get somewhere, avoid something, waste no time.
-"""
+"""Landmarks on a graph of places: goals, pits, tolls, and costs of moving."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What may happen to any world: noise, costs, other units, useless actions, other starts, and always new names."""
+"""Random changes to any world: noise, costs, other units, useless actions, other starts, and renamed ids."""
 
 from dataclasses import replace
 

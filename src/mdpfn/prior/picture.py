@@ -1,4 +1,4 @@
-"""Pictures of sampled MDPs: a prior should be looked at."""
+"""Pictures of sampled MDPs."""
 
 from __future__ import annotations
 

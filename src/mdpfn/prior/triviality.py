@@ -1,4 +1,4 @@
-"""Whether there is anything to decide: worlds in which every policy is worth the same teach nothing."""
+"""Detecting trivial worlds, in which the random policy is optimal: they teach nothing."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The prior of the flagship model: families of problems the world contains, in random sizes, units and names."""
+"""The richer prior, of `mdpfn-1`: a mixture of families of problems in random sizes, units and names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Drawings in a report, as inline SVG: an interval on a common axis, and the flow of the recommended policy."""
+"""The drawings of a report as inline SVG: intervals of Q*, and a graph of the recommended policy."""
 
 from html import escape
 

@@ -25,7 +25,7 @@ OBSERVED = ("observation", "action", "reward", "next_observation")
 
 
 class ServedAgent:
-    """An agent that one request at a time talks to, and the file that it is kept in."""
+    """An agent, the lock by which requests take turns, and the file it is saved to."""
 
     def __init__(self, agent: Agent, path: Path | None) -> None:
         self.agent, self.path = agent, path
@@ -89,7 +89,7 @@ class ServedAgent:
         return to_json({"state": x, "recommended": actions.decode(int(q.argmax())), "actions": known})
 
     def about(self) -> dict[str, Any]:
-        """What this is."""
+        """Version, weights, discount, spaces and number of transitions."""
         problem = self.agent.problem
         about = {"mdpfn": __version__, "weights": self.agent.model.name, "discount": problem.options.discount}
         spaces = {

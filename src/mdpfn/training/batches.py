@@ -1,4 +1,4 @@
-"""Training examples: sampled MDPs, their target policies and the statistics the network sees of them."""
+"""Training examples as in the paper: sampled MDPs, their target policies, and statistics as input."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The directory of a training run: the newest whole checkpoint is always there, whatever killed the process."""
+"""The directory of a training run, in which a whole checkpoint survives whatever kills the process."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""How the shipped explorer would act in a task, as far as one plan for a whole episode can say."""
+"""A policy that acts in a training task as the shipped explorer would, planned once per episode."""
 
 import numpy as np
 

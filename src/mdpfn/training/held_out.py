@@ -1,4 +1,4 @@
-"""Held-out tasks: what the network is worth on MDPs it never trained on, with data it did not gather."""
+"""Held-out tasks, and scores of the network on them."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def held_out_batches(
     temperature: float,
     inputs: Inputs = "planned",
 ) -> list[TrainingBatch]:
-    """Tasks of all ages, in which nobody asked the network what to do."""
+    """Tasks of all ages, whose data was not gathered by the network."""
     coverage, uniform, exploring, _, earning = config.behaviours
     alone = replace(config, slots=n_tasks, behaviours=(coverage, uniform, exploring, 0.0, earning))
     tasks = TaskPool(alone, sampler, seed).tasks

@@ -24,7 +24,7 @@ TIE = 1e-6  # of a value: less does not tell actions apart
 
 
 class TrainingBatch:
-    """Some tasks as the network sees them, and what it should have said."""
+    """Some tasks as input of the network, with their targets."""
 
     def __init__(self, rollout: VectorRollout, temperature: float, inputs: Inputs = "planned") -> None:
         self.rollout = rollout
@@ -89,7 +89,7 @@ class TrainingBatch:
         return np.concatenate(gradients), float(np.mean(scores))
 
     def acting_policy(self, policy: Floats) -> Floats:
-        """(pairs,) what is done next in each task, given the network's `policy` (pairs,)."""
+        """(pairs,) the policy that each task acts by next, given the network's `policy` (pairs,)."""
         batch = self.rollout.batch
         uniform = 1 / batch.n_actions[batch.pair_mdp]
         kind = np.array([task.behaviour for task in self.rollout.tasks])[batch.pair_mdp]
@@ -168,7 +168,7 @@ class TaskPool:
         self.refill()
 
     def state(self) -> dict[str, Tensor]:
-        """All that cannot be drawn again."""
+        """The state of the tasks that cannot be drawn again from their seeds."""
         arrays = {
             "n_begun": np.array([self.n_begun]),
             "number": np.array([task.number for task in self.tasks]),
@@ -181,7 +181,7 @@ class TaskPool:
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Take over a state: the same tasks, as old as they were."""
+        """Restore the tasks of a state."""
         self.n_begun = int(state["n_begun"])
         self.tasks = [self._begin(number) for number in state["number"].tolist()]
         for name in ("count", "reward_sum", "reward_square_sum"):

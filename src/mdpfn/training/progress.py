@@ -1,4 +1,4 @@
-"""What a person watching a training run sees: a line, and TensorBoard where it is installed."""
+"""Progress of a training run: a line, and TensorBoard where it is installed."""
 
 from __future__ import annotations
 

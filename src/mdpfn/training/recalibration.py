@@ -1,6 +1,6 @@
-"""The last touch on quantiles: biases of the head by which every level covers what it says, on held-out tasks.
+"""Recalibration of the quantiles: biases of the head with which every level has its nominal coverage on held-out tasks.
 
-Training weighs large problems and old tasks more than a user would. Seven numbers are too few to learn anything else.
+Training weighs large problems and old tasks more than a user would. Seven biases are too few to overfit.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where training gets its examples from: fresh MDPs in every step, as in the paper, or tasks that go on."""
+"""Sources of training examples: fresh MDPs in every step, as in the paper, or a pool of tasks that continue."""
 
 from abc import ABC, abstractmethod
 from functools import partial
@@ -20,7 +20,7 @@ Metrics = dict[str, float]
 
 
 class Source(ABC):
-    """A supply of examples for one process; one without a state has nothing to keep."""
+    """A supply of examples for one process."""
 
     @abstractmethod
     def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float) -> tuple[Tensor, Metrics]:
@@ -31,7 +31,7 @@ class Source(ABC):
         """How the network does on held-out MDPs, always the same."""
 
     def finish(self, network: PolicyNetwork) -> None:  # noqa: B027
-        """The last touch on a network that becomes a model."""
+        """Finish a network before it is written as a model."""
 
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint must hold."""

@@ -1,4 +1,4 @@
-"""Tasks: MDPs of the prior in which somebody gathers data, a little more each time the network sees them."""
+"""Tasks: MDPs of the prior in which data is gathered, a little more each time the network sees them."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

@@ -1,4 +1,4 @@
-"""A little simulated exploration of known MDPs: what the network gets to see in training (A.3)."""
+"""Simulated exploration of known MDPs: the statistics the network sees in training (A.3)."""
 
 import numpy as np
 

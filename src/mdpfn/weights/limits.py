@@ -15,7 +15,7 @@ from mdpfn.weights.store import LARGEST_DEPTH, Model
 
 @dataclass(frozen=True)
 class Limits:
-    """What an agent takes on. Beyond it, it refuses; within it but outside the trained sizes it extrapolates.
+    """The largest problem an agent accepts. Within the limits but outside the trained sizes, it extrapolates.
 
     Memory and time of a plan grow with the distinct transitions observed, those of its output with the pairs. At
     the limit, a network of width 128 and depth 20 plans for about a minute in 2 GB on one core.
@@ -66,7 +66,7 @@ class Limits:
             raise MdpfnError("the number of observed transitions", observed, limit, "merge states that are alike")
 
     def warn_of_discount(self, discount: float) -> None:
-        """Warn of a discount that the weights were not trained for; some of them cannot even be told."""
+        """Warn of a discount that the weights were not trained for."""
         trained = self.trained_discount
         if trained is not None and not trained[0] <= discount <= trained[1]:
             known = f"{trained[0]:g}" if trained[0] == trained[1] else f"{trained[0]:g} to {trained[1]:g}"
@@ -75,7 +75,7 @@ class Limits:
             warnings.warn(text, UserWarning, stacklevel=4)
 
     def checked_depth(self, depth: int | None) -> int | None:
-        """The depth, unless it is none or would take forever."""
+        """The depth, refused if it is no whole number within the limit."""
         if depth is None:
             return None
         if isinstance(depth, bool) or not isinstance(depth, Integral) or not 0 <= depth <= self.depth:

@@ -1,4 +1,4 @@
-"""From a table of pairs to a policy by a network, within limits."""
+"""The planner of an agent: a network applied to a table of pairs, within limits."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class NetworkPlanner:
     limits: Limits
 
     def __call__(self, table: PairTable, info: ProblemInfo) -> PlannerOutput:
-        """What the network says of the one problem that this table is of."""
+        """The network's policy and quantiles for the one MDP of a table."""
         self.limits.check(table)
         (output,) = planner_outputs(self.network, table, info, depth=self.depth)
         parts = [output.policy_logits] if output.q_quantiles is None else [output.policy_logits, output.q_quantiles]

@@ -8,7 +8,7 @@ from mdpfn.model.mdp import TabularMDP
 
 @dataclass(frozen=True)
 class Environment:
-    """One benchmark problem. `build` makes the MDP on demand; `horizon` truncates its episodes."""
+    """One benchmark problem. `build` makes its MDP; episodes are truncated after `horizon` steps."""
 
     name: str
     family: str

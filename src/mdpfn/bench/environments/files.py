@@ -68,7 +68,7 @@ def _build(path: Path) -> TabularMDP:
 
 
 def _read(path: Path) -> tuple[TabularMDP, int]:
-    """The MDP and its horizon; what is wrong with them is said with the name of the file."""
+    """The MDP and its horizon; errors name the file."""
     try:
         with path.open("rb") as file, np.load(file) as stored:
             arrays = {key: stored[key] for key in stored.files}
@@ -138,7 +138,7 @@ def _entries(arrays: Arrays, n_states: int, n_actions: int) -> tuple[Ints, Float
 
 
 def _divisor(sums: Floats) -> Floats:
-    """What to divide by so that sums that are 1 but for rounding become 1; others stay, to be refused."""
+    """What to divide by so that sums that differ from 1 by rounding become 1; others are left, to be refused later."""
     return np.where(np.abs(sums - 1) < ROUNDING, sums, 1.0)
 
 

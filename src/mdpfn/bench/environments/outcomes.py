@@ -1,4 +1,4 @@
-"""MDPs written down as the outcomes of every pair, the way textbooks describe them."""
+"""MDPs from the outcomes of every pair, the way textbooks describe them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple

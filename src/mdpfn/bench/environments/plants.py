@@ -1,4 +1,4 @@
-"""Plants to control, with vectors for observations: a stock, the temperatures of a house, the level of a tank."""
+"""Control problems with vector observations: a stock, the temperatures of a house, the level of a tank."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from mdpfn.model.mdp import TabularMDP
 
 
 class Simulator:
-    """Samples an MDP. Successors are found in precomputed cumulative rows, kept as lists.
+    """Samples transitions of an MDP from precomputed cumulative rows, kept as lists.
 
     A step takes one uniform number from `rng`, whatever it decides, and one normal number where rewards are noisy.
     Stepping on from a terminal state stays there for nothing, so that a protocol may end episodes or run them on.

@@ -1,4 +1,4 @@
-"""Environments with vectors for observations, from several packages; those that are not installed are left out."""
+"""Environments with vector observations, from several packages that may not be installed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What training buys: scores of the snapshots of a run against the MDPs it had seen."""
+"""Scores of the snapshots of a training run against the number of MDPs seen."""
 
 from pathlib import Path
 

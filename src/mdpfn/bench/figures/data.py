@@ -1,4 +1,4 @@
-"""Rows of result files, and how figures and tables name, group and average them."""
+"""Reading result files, and naming, grouping and averaging their rows."""
 
 import csv
 from pathlib import Path
@@ -36,7 +36,7 @@ def read(path: Path) -> list[Row]:
 
 
 def label(name: str, weights: str = "", options: str = "") -> str:
-    """What a reader calls an environment or a method; an agent is told by its weights and options."""
+    """The name of an environment or a method in figures and tables, with weights and options."""
     parts = [weights] if weights else []
     for option in filter(None, options.split(", ")):
         key, value = option.split(" = ")

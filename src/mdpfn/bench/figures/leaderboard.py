@@ -1,4 +1,4 @@
-"""What the heat map, the curves and the tables of the leaderboards share."""
+"""Scores of a leaderboard, for its figure and its tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOUNDS = {"score": (0.0, 1.0), "earned": (-1.0, 1.0)}  # what each measure is cl
 
 @dataclass(frozen=True)
 class Scores:
-    """One measure by agent, the best on average first: means over seeds, clipped for every environment."""
+    """One measure of all agents, sorted by their means: averaged over seeds and clipped in every environment."""
 
     environments: list[str]
     x: Ints  # episodes, or transitions in the data set

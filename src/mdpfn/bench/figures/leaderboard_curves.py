@@ -1,4 +1,4 @@
-"""Both halves against episodes, averaged over the environments of the leaderboard: what is earned, what is known."""
+"""Earned and known against episodes, averaged over the environments of the leaderboard."""
 
 from itertools import cycle
 from pathlib import Path

@@ -45,7 +45,7 @@ def convergence(rows: list[Row]) -> Table:
 
 
 def _median_episodes(rows: list[Row]) -> str:
-    """The median with seeds that never converged as infinitely late."""
+    """The median number of episodes; seeds that never converged count as infinite."""
     if not rows:
         return "–"
     episodes = [float(row["episodes"] or "inf") for row in rows]
@@ -73,7 +73,7 @@ def offline(rows: list[Row]) -> Table:
 
 
 def leaderboard(rows: list[Row]) -> Table:
-    """Both halves over all environments: what every agent earns while it learns, and what it knows."""
+    """Earned (return while learning) and known (value of the policy) of every agent over all environments."""
     earned, known = Scores.of(rows, measure="earned"), Scores.of(rows)
     last = int(known.x[-1])
     parts = list(pairwise([0, *(cut for cut in (last // 8, last // 2) if cut in known.x), last]))
@@ -97,7 +97,7 @@ def leaderboard(rows: list[Row]) -> Table:
 
 
 def budgets(rows: list[Row]) -> Table:
-    """Both halves with less and more time, and with rewards in other units."""
+    """Earned and known with smaller and larger budgets, and with rewards in other units."""
     body, n_seeds = [], []
     settings = sorted(group(rows, "budget", "unit").items(), key=lambda item: [float(part) for part in item[0][::-1]])
     for (budget, unit), of_setting in settings:

@@ -1,4 +1,4 @@
-"""The table of lives on vectors: what policies return after few episodes, and what was earned by then."""
+"""The table of environments with vectors: returns of policies after few episodes, and what was earned by then."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Agents with little and much time, and with rewards in other units: the leaderboard under other conditions."""
+"""The leaderboard with other budgets of episodes, and with rewards in other units."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

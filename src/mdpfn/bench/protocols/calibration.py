@@ -1,4 +1,4 @@
-"""How often the true Q* lies below the quantiles that a network states for it, on worlds it never saw."""
+"""Calibration: how often Q* lies below the quantiles that a network predicts, on held-out worlds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Problems the prior makes and training never saw, and how good policies for them are."""
+"""Held-out MDPs of the paper's prior, and scores of policies for them."""
 
 import warnings
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def _scaled_value(mdp: TabularMDP, policy: Ints | Floats) -> float:
 
 
 def statistics_of(z: PairTable, mdp: int) -> Statistics:
-    """What a batch holds of one of its MDPs, for an agent.
+    """The statistics of one MDP of a batch, for an agent.
 
     The single rewards are unknown here, so means stand in for the smallest and the largest.
     """
@@ -70,7 +70,7 @@ def statistics_of(z: PairTable, mdp: int) -> Statistics:
 
 
 def greedy_actions(model: Model, table: PairTable, mdps: Sequence[TabularMDP], depth: int | None = None) -> list[Ints]:
-    """(S,) what the agent with this model would do in each of these MDPs, given what is known of them."""
+    """(S,) per MDP: the greedy actions of the agent with this model, given the statistics in `table`."""
     agent = Agent(model, depth=depth)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of discounts outside the trained ones
@@ -78,6 +78,6 @@ def greedy_actions(model: Model, table: PairTable, mdps: Sequence[TabularMDP], d
 
 
 def baseline_policy(name: str, z: PairTable, number: int, mdp: TabularMDP, **settings: float) -> Floats:
-    """(S, A) what a baseline that plans on data alone makes of what a batch holds of one of its MDPs."""
+    """(S, A) the policy of an offline baseline for one MDP of a batch."""
     info = ProblemInfo.of(mdp.discount)
     return OFFLINE_BASELINES[name](statistics_of(z, number), info, generator(name), **settings).plan()

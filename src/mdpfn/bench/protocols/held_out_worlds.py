@@ -1,4 +1,4 @@
-"""Worlds of the richer prior that training never saw, and how good policies for them are."""
+"""Held-out worlds of the richer prior, and scores of policies for them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

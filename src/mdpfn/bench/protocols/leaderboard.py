@@ -1,4 +1,4 @@
-"""Agents against many environments: what they earn while they learn, and what they know after few episodes."""
+"""The leaderboard: on many environments, what agents earn while learning and what their policies are worth."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a protocol measures: the agent through its front door, or a baseline through the same episode loop."""
+"""The contestants of a protocol: the agent through its public methods, or a baseline through the same loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HASH_DIGITS = 12  # of the hash of the weights, in result files
 
 @dataclass(frozen=True)
 class StoredWeights:
-    """Weights by where they are: this travels to workers, the network does not."""
+    """Weights by their path, which is sent to worker processes in place of the network."""
 
     name: str
     weights_hash: str
@@ -56,9 +56,9 @@ def _load(path: str) -> Model:
 
 @dataclass(frozen=True)
 class Method:
-    """A contestant by its name in result files, with the options it is made with; ours has `weights`.
+    """A contestant: its name in result files, its options, and the weights if it is our agent.
 
-    Without options it is the agent as it is shipped.
+    Without options our agent is as shipped.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Cells measured in worker processes, with progress, into a result file.
+"""Measuring cells in worker processes, into a result file.
 
 Every cell runs on one thread of a process of its own pool, however many workers there are, and draws its
 random numbers from generators named after it: the number of workers changes how long it takes, nothing else.

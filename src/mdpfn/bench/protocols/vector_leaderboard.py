@@ -1,4 +1,4 @@
-"""Agents on environments with vectors: what their policy returns after few episodes, and what they earned by then."""
+"""The leaderboard of environments with vectors: returns of policies after few episodes, and what was earned by then."""
 
 import time
 from collections.abc import Callable, Sequence
