@@ -13,7 +13,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.base_agent import BaseAgent
-from mdpfn.checks import a_path, check_choice, whole_number
+from mdpfn.checks import a_path, check_choice, check_flag, whole_number
 from mdpfn.data.options import LogFields, LogOptions
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import Statistics
@@ -173,8 +173,7 @@ class Agent(BaseAgent):
         whole_number("evaluate", evaluate, low=0)
         if max_episode_steps is not None:
             whole_number("max_episode_steps", max_episode_steps, low=1)
-        if not isinstance(resume, bool | np.bool_):
-            raise MdpfnError("resume", shown(resume), "it must be True or False", "use True to go on")
+        check_flag("resume", resume, "use True to go on")
         env = made_env(env)
         spaces = spaces_of(env)
         with self._all_or_nothing():
@@ -303,9 +302,7 @@ class Agent(BaseAgent):
         prior ("best").
         """
         check_choice("on_unknown", on_unknown, get_args(OnUnknown))
-        if not isinstance(deterministic, bool | np.bool_):
-            limit = "it must be True or False"
-            raise MdpfnError("deterministic", shown(deterministic), limit, "use True for the best action")
+        check_flag("deterministic", deterministic, "use True for the best action")
         problem = self.problem
         with problem.turn():
             if isinstance(problem, VectorProblem):

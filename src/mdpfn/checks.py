@@ -106,10 +106,10 @@ def n_axes(values: Any) -> int:
         return -1
 
 
-def check_flag(field: str, flag: Any) -> None:
+def check_flag(field: str, flag: Any, remedy: str = "say how the episode ended") -> None:
     """Refuse a value that is neither True nor False."""
     if flag is not True and flag is not False and not isinstance(flag, np.bool_):
-        raise MdpfnError(field, shown(flag), "it must be True or False", "say how the episode ended")
+        raise MdpfnError(field, shown(flag), "it must be True or False", remedy)
 
 
 def whole_number(field: str, value: object, low: int) -> int:

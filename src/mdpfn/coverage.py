@@ -39,14 +39,7 @@ class Coverage:
         n_visits = z.visits_table()
         exists = np.ones(n_visits.shape, dtype=bool)
         exists.reshape(-1)[z.forbidden] = False
-        return cls(
-            n_visits,
-            exists,
-            z.reached_mask(),
-            z.terminal_mask(),
-            start_states,
-            plan,
-        )
+        return cls(n_visits, exists, z.reached_mask(), z.terminal_mask(), start_states, plan)
 
     @cached_property
     def thin(self) -> Bools:

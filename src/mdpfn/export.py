@@ -80,11 +80,8 @@ def _nodes(problem: VectorProblem) -> dict[str, Any]:
 def numbers(values: Any) -> Any:
     """An array as nested lists of rounded numbers; None where a number is not finite."""
     array = np.asarray(values, dtype=np.float64)
+    if array.ndim > 1 or (array.ndim and not np.isfinite(array).all()):
+        return [numbers(part) for part in array]
     if array.ndim:
-        return [numbers(part) for part in array] if array.ndim > 1 or not np.isfinite(array).all() else _rounded(array)
+        return [float(f"{value:.{DIGITS}g}") for value in array.tolist()]
     return float(array) if np.isfinite(array) else None
-
-
-def _rounded(array: Any) -> list[float]:
-    """The numbers, rounded to six significant digits."""
-    return [float(f"{value:.{DIGITS}g}") for value in array.tolist()]

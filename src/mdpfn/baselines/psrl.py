@@ -20,16 +20,14 @@ class PSRL(ModelBasedLearner):
         """(S,) the greedy actions of one sampled MDP."""
         z = self.evidence.table()
         n_states, n_actions = self.evidence.n_states, self.evidence.n_actions
-        ended = z.terminal_mask()
-        bound = np.where(np.repeat(ended, n_actions), 0.0, np.inf)
+        going_on = np.repeat(~z.terminal_mask(), n_actions)  # nothing is earned in terminal states
         q = value_iteration(
             self._sample_transition(z),
-            self._sample_reward(z),
-            self.discount,
+            self._sample_reward(z) * going_on,
+            self.discount * going_on,
             np.arange(n_states) * n_actions,
             max_sweeps=ACTING_SWEEPS,
             initial_value=self._values.get("sampled"),
-            bounds=(-bound, bound),
         ).reshape(n_states, n_actions)
         self._values["sampled"] = q.max(axis=1)
         return best_actions(q)

@@ -43,14 +43,11 @@ def value_iteration(
     tolerance: float = DEFAULT_TOLERANCE,
     max_sweeps: int | None = None,
     initial_value: Floats | None = None,
-    bounds: tuple[float | Floats, float | Floats] | None = None,
 ) -> Floats:
     """(pairs,) Q* by repeated Bellman backups (A.2).
 
     Stops when ‖V_{k+1} − V_k‖∞ · γ/(1−γ) ≤ `tolerance`, which bounds ‖Q − Q*‖∞, or after `max_sweeps`
-    (the paper's ceiling is 500). `initial_value` warm-starts it. `bounds` clips every backup from below and
-    above, for all pairs alike or each on its own, which keeps it a contraction: optimists and pessimists
-    cap their values with it and pin what they do not know.
+    (the paper's ceiling is 500). `initial_value` warm-starts it.
     """
     value = np.zeros(len(first_pair)) if initial_value is None else initial_value
     longest = float(np.max(discount))
@@ -59,8 +56,6 @@ def value_iteration(
     pairs = _pairs_by_rank(first_pair, len(reward))
     while True:
         q = bellman_backup(transition, reward, discount, value)
-        if bounds is not None:
-            q = np.minimum(np.maximum(q, bounds[0]), bounds[1])  # np.clip takes longer than the backup of a small MDP
         new_value = q[pairs].max(axis=0)
         sweep += 1
         if np.abs(new_value - value).max() <= threshold or sweep == max_sweeps:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from mdpfn.checks import check_choice
+from mdpfn.checks import check_choice, check_flag
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.exploration.earning import Objective
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, ProblemInfo, RewardRange
@@ -59,8 +59,7 @@ class Options:
             limit = "it must be a level in (0, 1), low to avoid risk"
             raise MdpfnError("risk", shown(self.risk), limit, "leave it out for the policy of the network")
         check_choice("objective", self.objective, get_args(Objective), "leave it out to earn while learning")
-        if not isinstance(self.explore, bool | np.bool_):
-            raise MdpfnError("explore", shown(self.explore), "it must be True or False", "use False to exploit only")
+        check_flag("explore", self.explore, "use False to exploit only")
         if self.at_least is not None:
             check_choice("at_least", self.at_least, get_args(AtLeast), "leave it out for the best policy")
         if not isinstance(self.confidence, Real) or not 0.5 <= self.confidence < 1:

@@ -74,19 +74,10 @@ class ServedAgent:
             return {"n_transitions": self.agent.evidence.n_transitions}
 
     async def explain(self, asked: dict[str, Any]) -> Any:
-        """What is known of the state of an observation."""
+        """What `Agent.explain` says of an observation."""
         observation = value_of(self.encoding.observation_space, _given(asked, "observation"))
         async with self.lock:
-            return await run_in_threadpool(self._explanation, observation)
-
-    def _explanation(self, observation: Any) -> Any:
-        problem = self.agent.problem
-        if not isinstance(problem, VectorProblem):
-            return to_json(self.agent.explain(observation).to_dict())
-        x, actions = problem.encoding.states.encode(observation), problem.encoding.actions
-        q = problem.learner.action_values(x[None])[0]
-        known = [{"action": actions.decode(i), "q_median": float(value)} for i, value in enumerate(q)]
-        return to_json({"state": x, "recommended": actions.decode(int(q.argmax())), "actions": known})
+            return to_json((await run_in_threadpool(self.agent.explain, observation)).to_dict())
 
     def about(self) -> dict[str, Any]:
         """Version, weights, discount, spaces and number of transitions."""

@@ -29,16 +29,12 @@ class Binned:
         values = (value,) if self.alone else value
         if not isinstance(values, tuple | list | np.ndarray) or len(values) != len(self.names):
             return value
-        parts = [
-            part if edges is None or not isinstance(part, int | float | np.number) else bin_name(name, edges, part)
-            for name, edges, part in zip(self.names, self.edges, values, strict=True)
-        ]
+        parts = list(values)
+        for i, (name, edges) in enumerate(zip(self.names, self.edges, strict=True)):
+            if edges is not None and isinstance(parts[i], int | float | np.number):
+                number = int(np.searchsorted(edges, float(parts[i]), side="right"))
+                parts[i] = bin_label(name, edges, number)
         return parts[0] if self.alone else tuple(parts)
-
-
-def bin_name(name: str, edges: Edges, value: Any) -> str:
-    """The name of the bin that holds a value."""
-    return bin_label(name, edges, int(np.searchsorted(edges, float(value), side="right")))
 
 
 def bin_label(name: str, edges: Edges, number: int) -> str:

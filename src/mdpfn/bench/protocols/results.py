@@ -7,13 +7,14 @@ order in which cells finish nor on whether a run was interrupted.
 
 import csv
 import hashlib
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TypeAlias
 
 from mdpfn.errors import MdpfnError
+from mdpfn.storage import write_file
 from mdpfn.version import __version__
 
 Value: TypeAlias = str | int | float | None
@@ -77,14 +78,12 @@ class ResultsFile:
         self._write()
 
     def _write(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(self.path.name + ".part")
-        with unfinished.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.columns, lineterminator="\n")
-            writer.writeheader()
-            for identity in sorted(self._rows, key=lambda texts: [_sort_key(text) for text in texts]):
-                writer.writerows(self._rows[identity])
-        os.replace(unfinished, self.path)
+        text = StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        for identity in sorted(self._rows, key=lambda texts: [_sort_key(text) for text in texts]):
+            writer.writerows(self._rows[identity])
+        write_file(self.path, text.getvalue().encode())
 
 
 def _texts(values: tuple[Value, ...]) -> tuple[str, ...]:
