@@ -9,7 +9,7 @@ import pytest
 from mdpfn import Agent, MdpfnError, Statistics
 from mdpfn.baselines import SPIBB, CertaintyEquivalence
 from mdpfn.bench.environments import ENVIRONMENTS
-from mdpfn.bench.figures.logged import tail
+from mdpfn.bench.figures.tables import tail
 from mdpfn.bench.protocols import logged_leaderboard
 from mdpfn.bench.protocols.logged_data import LogSource, soft_policy
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights

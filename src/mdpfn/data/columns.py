@@ -1,10 +1,12 @@
-"""Finding the columns of states, actions, rewards …: as the user says, or by their names."""
+"""The columns of states, actions, rewards …: found as the user says or by their names, and joined where several are one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from mdpfn.arrays import Ints
 from mdpfn.errors import MdpfnError, shown
@@ -117,3 +119,32 @@ def _bare(name: object) -> str:
 def done_means_both(columns: Mapping[str, Any] | None) -> bool:
     """Whether the column of terminations is called "done" and so also marks truncations, which must be removed."""
     return columns is not None and "truncated" in columns and _bare(columns.get("terminated", "")) in DONE
+
+
+def by_roles(columns: Columns, values_of: Callable[..., Any]) -> dict[str, Any]:
+    """A piece, from the values of every column."""
+    piece: dict[str, Any] = {}
+    for role, named in columns.items():
+        values = [values_of(name) for name in listed(named)]
+        if role == "time":
+            piece["times"] = values
+        else:
+            piece[role] = values[0] if isinstance(named, str) else joined(values)
+    return piece
+
+
+def joined(columns: Sequence[Any]) -> Any:
+    """Several columns as one: (k, d) vectors if all hold numbers, some of them floats, else k tuples."""
+    plain = [column if isinstance(column, NamedColumn) else np.asarray(column) for column in columns]
+    arrays = [column for column in plain if isinstance(column, np.ndarray) and column.dtype.kind in "iuf"]
+    if len(arrays) == len(columns) and any(array.dtype.kind == "f" for array in arrays):
+        return np.column_stack(arrays).astype(np.float64)
+    return list(zip(*map(_values, plain), strict=True))
+
+
+def _values(column: Any) -> list[Any]:
+    if isinstance(column, NamedColumn):
+        names = [*column.names, None]  # the last one is number −1, which stands for a missing name
+        return [names[number] for number in column.numbers.tolist()]
+    values: list[Any] = column.tolist()
+    return values

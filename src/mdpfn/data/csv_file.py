@@ -19,8 +19,7 @@ import numpy as np
 
 from mdpfn.arrays import Bools
 from mdpfn.data.bounded import open_text
-from mdpfn.data.columns import FLAGS, Columns, Given, NamedColumn, find_columns, listed
-from mdpfn.data.joined import by_roles
+from mdpfn.data.columns import FLAGS, Columns, Given, NamedColumn, by_roles, find_columns, listed
 from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mdpfn.data.bounded import check_is_file, open_text
-from mdpfn.data.columns import Columns, Given, find_columns, listed
+from mdpfn.data.columns import Columns, Given, by_roles, find_columns, listed
 from mdpfn.data.csv_file import NAME, Layout, alike, named_columns, read_csv, sniff
-from mdpfn.data.joined import by_roles
 from mdpfn.data.place import Place
 from mdpfn.errors import MdpfnError
 

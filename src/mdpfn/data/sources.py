@@ -9,9 +9,8 @@ import narwhals as nw
 import numpy as np
 
 from mdpfn.data import files
-from mdpfn.data.columns import REQUIRED, TRANSITION, Columns, Given, find_columns, listed
+from mdpfn.data.columns import REQUIRED, TRANSITION, Columns, Given, by_roles, find_columns, listed
 from mdpfn.data.frames import Table
-from mdpfn.data.joined import by_roles
 from mdpfn.data.place import Place
 from mdpfn.errors import MdpfnError, shown
 

@@ -1,6 +1,6 @@
 """Tables drawn from result files: as Markdown, between the markers of a README, and in the terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,12 +10,11 @@ from mdpfn.arrays import Floats
 from mdpfn.bench.figures.calibration import coverage
 from mdpfn.bench.figures.data import BENCHMARKS, Row, curve, group, label, option, read
 from mdpfn.bench.figures.leaderboard import Scores, earned_between
-from mdpfn.bench.figures.logged import logged
 from mdpfn.bench.figures.table import Table
-from mdpfn.bench.figures.vectors import vectors
 from mdpfn.errors import MdpfnError
 
 SOLVED = 0.95  # of the optimal value
+WORST = 0.1  # share of the scores that count as the worst
 
 PAPER_CONVERGENCE = {
     "in-context": {"gridworld-3x3": 6, "gridworld-5x5": 6, "frozen-lake": 27},
@@ -151,6 +150,56 @@ def offline_leaderboard(rows: list[Row]) -> Table:
     )
     headers = ["agent", *(str(n) for n in scores.x), "mean"]
     return Table("Offline leaderboard", headers, [_means(agent, agents[agent]) for agent in ranked], note)
+
+
+def logged(rows: list[Row]) -> Table:
+    """Mean score of every agent and, behind a stroke, of its worst tenth, by episodes in the log."""
+    episodes = sorted({int(row["episodes"]) for row in rows})
+    body = []
+    for (agent, weights, options), mine in group(rows, "agent", "weights", "options").items():
+        name = label(agent, weights) + (f", {options}" if options else "")
+        after = group(mine, "episodes")
+        body.append([name, *(_mean_and_worst(after.get((str(n),), [])) for n in episodes)])
+    n_logs = len(group(rows, "environment", "behaviour", "seed"))
+    note = (
+        f"Normalized score of the policy learned from so many episodes of a policy that is 0.3 or 0.6 of the way from "
+        f"random to optimal: mean / mean of the worst tenth, over {n_logs} logs of "
+        f"{len(group(rows, 'environment'))} environments."
+    )
+    return Table("From logs of mediocre policies", ["agent", *map(str, episodes)], body, note)
+
+
+def _mean_and_worst(rows: list[Row]) -> str:
+    if not rows:
+        return "–"
+    scores = [float(row["score"]) for row in rows]
+    return f"{np.mean(scores):.3f} / {tail(scores):.2f}"
+
+
+def tail(scores: Sequence[float]) -> float:
+    """The conditional value at risk: the mean of the worst tenth."""
+    return float(np.sort(scores)[: max(1, round(WORST * len(scores)))].mean())
+
+
+def vectors(rows: list[Row]) -> Table:
+    """Mean return of every agent in every environment, by episodes lived, and what it earned in all of them."""
+    episodes = sorted({int(row["episodes"]) for row in rows})
+    body = []
+    for (environment, agent), lives in sorted(group(rows, "environment", "agent").items()):
+        after = group(lives, "episodes")
+        returns = [_mean(after.get((str(n),), []), "return") for n in episodes]
+        seeds = len({row["seed"] for row in lives})
+        body.append([environment, agent, str(seeds), *returns, _mean(after[(str(episodes[-1]),)], "earned")])
+    note = (
+        "Mean over seeds of the mean return of ten fresh episodes by the policy of `predict`, after so many episodes; "
+        "earned: mean return of all episodes while learning. One set of constants for all environments."
+    )
+    headers = ["environment", "agent", "seeds", *map(str, episodes), "earned"]
+    return Table("Environments with vectors", headers, body, note)
+
+
+def _mean(rows: list[Row], column: str) -> str:
+    return f"{np.mean([float(row[column]) for row in rows]):.4g}" if rows else "–"
 
 
 def calibration(rows: list[Row]) -> Table:
