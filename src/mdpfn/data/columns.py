@@ -1,4 +1,4 @@
-"""The columns of states, actions, rewards …: found as the user says or by their names, and joined where several are one."""
+"""The columns of states, actions, rewards …: found as the user says or by their names; several may be joined to one."""
 
 from __future__ import annotations
 
