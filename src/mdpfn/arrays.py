@@ -56,6 +56,11 @@ def ranges_of(start: Ints, lengths: Ints) -> Ints:
     return np.repeat(start - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
 
 
+def entry_rows(matrix: Any) -> Ints:
+    """(entries,) the row of each stored entry of a sparse matrix in CSR format."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
 def sums_by(group: Ints, values: Floats | Bools, n: int = 0) -> Floats:
     """(at least n,) sum of the values in each group."""
     return np.asarray(np.bincount(group, weights=values, minlength=n), dtype=np.float64)

@@ -119,6 +119,14 @@ def whole_number(field: str, value: object, low: int) -> int:
     return int(value)
 
 
+def check_range(field: str, value: tuple[float, float], least: float = 0) -> None:
+    """Refuse a range (low, high) that is empty, or not above 0, or below `least` if that is given."""
+    low, high = value
+    if not 0 < low <= high or low < least:
+        bound = f"{least} ≤" if least else "0 <"
+        raise MdpfnError(field, value, f"it must be (low, high) with {bound} low ≤ high", "correct the range")
+
+
 def check_types(config: object) -> None:
     """Refuse a configuration (a dataclass) one of whose fields holds a value of another type than declared."""
     for field, hint in get_type_hints(type(config)).items():

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.arrays import Bools, Floats, Ints, entry_rows, offsets_of, sums_by
 from mdpfn.checks import checked_mask, finite_floats, whole_number
 from mdpfn.errors import MdpfnError
 
@@ -50,8 +50,8 @@ class TabularMDP:
         rows = csr_array(p.reshape(-1, p.shape[2]))
         r = finite_floats("reward", reward)
         if r.shape == p.shape:
-            row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-            return cls.from_sparse(rows, p.shape[1], outcome_reward=r.reshape(rows.shape)[row, rows.indices], **rest)
+            paid = r.reshape(rows.shape)[entry_rows(rows), rows.indices]
+            return cls.from_sparse(rows, p.shape[1], outcome_reward=paid, **rest)
         return cls.from_sparse(rows, p.shape[1], reward=r, **rest)
 
     @classmethod
@@ -76,7 +76,6 @@ class TabularMDP:
             np.zeros(n_states, dtype=bool) if terminal is None else checked_mask("terminal", terminal, n_states)
         )
         start_dist = _distribution(start, n_states)
-        n_outcomes = np.diff(p.indptr)
         if outcome_reward is None:
             per_pair = finite_floats("reward", np.zeros(p.shape[0]) if reward is None else reward)
             if per_pair.shape not in ((n_states, n_actions), (p.shape[0],)):
@@ -86,7 +85,7 @@ class TabularMDP:
                     f"the shape must be (S, A) = ({n_states}, {n_actions})",
                     "give one reward per state and action, or one per transition as (S, A, S)",
                 )
-            outcome = np.repeat(per_pair.reshape(-1), n_outcomes)
+            outcome = per_pair.reshape(-1)[entry_rows(p)]
         else:
             outcome = finite_floats("outcome_reward", outcome_reward)
             if outcome.shape != (p.nnz,):
@@ -96,12 +95,10 @@ class TabularMDP:
                 )  # fmt: skip
         if terminal_mask.any():
             p, outcome = _absorb(p, outcome, terminal_mask, n_actions)
-            n_outcomes = np.diff(p.indptr)
         std = _standard_deviation(reward_std, n_states, n_actions)
         std[terminal_mask] = 0.0
-        row = np.repeat(np.arange(p.shape[0]), n_outcomes)
-        mean = np.asarray(np.bincount(row, weights=p.data * outcome, minlength=p.shape[0]), dtype=np.float64)
-        return cls(p, mean.reshape(n_states, n_actions), float(discount), start_dist, terminal_mask, outcome, std)
+        mean = sums_by(entry_rows(p), p.data * outcome, p.shape[0]).reshape(n_states, n_actions)
+        return cls(p, mean, float(discount), start_dist, terminal_mask, outcome, std)
 
     @classmethod
     def unchecked(cls, transition: csr_array, reward: Floats, discount: float) -> TabularMDP:
@@ -245,7 +242,7 @@ def _distribution(start: ArrayLike | int, n_states: int) -> Floats:
 
 def _absorb(p: csr_array, outcome: Floats, terminal: Bools, n_actions: int) -> tuple[csr_array, Floats]:
     """P and rewards with every pair of a terminal state looping on it for nothing."""
-    row = np.repeat(np.arange(p.shape[0]), np.diff(p.indptr))
+    row = entry_rows(p)
     keep = ~terminal[row // n_actions]
     loops = np.flatnonzero(np.repeat(terminal, n_actions))
     rows = np.concatenate([row[keep], loops])

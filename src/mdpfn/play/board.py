@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mdpfn.arrays import entry_rows
 from mdpfn.bench.environments.frozen_lake import MAP as LAKE
 from mdpfn.bench.environments.maze import DYNA_MAZE, FOUR_ROOMS, carved_maze
 from mdpfn.bench.environments.textbook_grid import RUSSELL_NORVIG_MAP
@@ -101,8 +102,7 @@ def _marks(mdp: TabularMDP) -> list[str]:
     marks = np.full(mdp.n_states, ".")
     if (mdp.start > 0).sum() <= max(1, mdp.n_states // 8):
         marks[mdp.start > 0] = "S"
-    row = np.repeat(np.arange(mdp.transition.shape[0]), np.diff(mdp.transition.indptr))
-    outside = ~mdp.terminal[row // mdp.n_actions]
+    outside = ~mdp.terminal[entry_rows(mdp.transition) // mdp.n_actions]
     best = optimal_q(mdp).max(axis=1)
     for state in np.flatnonzero(mdp.terminal):
         entered = outside & (mdp.transition.indices == state)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mdpfn.checks import check_types
+from mdpfn.checks import check_range, check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.geometry import sample_geometry, sample_neighbours
@@ -26,9 +26,7 @@ class PriorConfig:
     def __post_init__(self) -> None:
         check_types(self)
         for field in ("n_states", "n_actions", "concentration"):
-            low, high = getattr(self, field)
-            if not 0 < low <= high:
-                raise MdpfnError(field, (low, high), "it must be (low, high) with 0 < low ≤ high", "correct the range")
+            check_range(field, getattr(self, field))
         if not 0 <= self.discount < 1:
             raise MdpfnError("discount", self.discount, "it must lie in [0, 1)", "use a value such as 0.95")
         if self.max_outdegree < 1:

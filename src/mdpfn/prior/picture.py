@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, entry_rows
 from mdpfn.errors import check_installed
 from mdpfn.model.exact import optimal_q
 from mdpfn.model.mdp import TabularMDP
@@ -54,7 +54,7 @@ def _draw(axis: Axes, mdp: TabularMDP) -> None:
     q = optimal_q(mdp)
     value, action = q.max(axis=1), q.argmax(axis=1)
     place = _layout(mdp)
-    source = np.repeat(np.arange(mdp.transition.shape[0]), np.diff(mdp.transition.indptr)) // mdp.n_actions
+    source = entry_rows(mdp.transition) // mdp.n_actions
     for s, t in {(int(s), int(t)) for s, t in zip(source, mdp.transition.indices, strict=True) if s != t}:
         axis.plot(*place[[s, t]].T, color="0.8", linewidth=0.5, zorder=1)
     scale = np.abs(mdp.reward).max() or 1.0
@@ -110,7 +110,7 @@ def _reward_colour(reward: float) -> tuple[float, ...]:
 def _layout(mdp: TabularMDP) -> Floats:
     """(S, 2) positions whose distances follow path lengths (classical multidimensional scaling)."""
     n = mdp.n_states
-    source = np.repeat(np.arange(mdp.transition.shape[0]), np.diff(mdp.transition.indptr)) // mdp.n_actions
+    source = entry_rows(mdp.transition) // mdp.n_actions
     graph = csr_array((np.ones(len(source)), (source, mdp.transition.indices)), shape=(n, n))
     distance = shortest_path(graph, directed=False, unweighted=True)
     apart = distance[np.isfinite(distance)].max() + 2

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mdpfn.checks import check_types
+from mdpfn.checks import check_range, check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.draws import coin
@@ -64,9 +64,7 @@ class WorldConfig:
     def __post_init__(self) -> None:
         check_types(self)
         for name in ("n_states", "n_actions"):
-            low, high = getattr(self, name)
-            if not 2 <= low <= high:
-                raise MdpfnError(name, (low, high), "it must be (low, high) with 2 ≤ low ≤ high", "correct the range")
+            check_range(name, getattr(self, name), least=2)
         low_discount, high_discount = self.discount
         if not 0 <= low_discount <= high_discount < 1:
             limit = "it must be (low, high) with 0 ≤ low ≤ high < 1"

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
-from mdpfn.checks import check_types
+from mdpfn.checks import check_range, check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.network.config import NetworkConfig
 from mdpfn.planners.output import MIXING_TEMPERATURE
@@ -86,8 +86,7 @@ class TrainingConfig:
             raise MdpfnError("final_learning_rate", self.final_learning_rate, limit, "correct the configuration")
         if not 0 <= self.average_decay < 1:
             raise MdpfnError("average_decay", self.average_decay, "it must lie in [0, 1)", "use a value such as 0.999")
-        if not 0 < self.budget[0] <= self.budget[1]:
-            raise MdpfnError("budget", self.budget, "it must be (low, high) with 0 < low ≤ high", "correct the range")
+        check_range("budget", self.budget)
         if self.tasks is None and self.network.inputs == "planned":
             raise MdpfnError("inputs", "'planned'", "planned inputs go with tasks", "change network.inputs or tasks")
         low, high = self.depths

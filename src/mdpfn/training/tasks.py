@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints, offsets_of, sums_by
-from mdpfn.checks import check_types
+from mdpfn.checks import check_range, check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.model.exact import Solution, solve
@@ -34,9 +34,7 @@ class TaskConfig:
     def __post_init__(self) -> None:
         check_types(self)
         for field in ("episodes", "steps", "budget"):
-            low, high = getattr(self, field)
-            if not 0 < low <= high:
-                raise MdpfnError(field, (low, high), "it must be (low, high) with 0 < low ≤ high", "correct the range")
+            check_range(field, getattr(self, field))
         if len(self.behaviours) != len(BEHAVIOURS) or min(self.behaviours) < 0 or not sum(self.behaviours) > 0:
             limit = f"it must hold shares of {', '.join(BEHAVIOURS)}"
             raise MdpfnError("behaviours", self.behaviours, limit, "give five numbers")
@@ -124,12 +122,11 @@ def visit_pairs(rng: np.random.Generator, mdp: TabularMDP, budget: float, *, rep
     n_visits = rng.poisson(budget, p.shape[0])
     if reports:
         n_visits[np.repeat(mdp.terminal, mdp.n_actions)] = 0
-    row = np.repeat(np.arange(p.shape[0]), np.diff(p.indptr))
     visit = np.repeat(np.arange(p.shape[0]), n_visits)
     entry = draw_entries(rng, p.data.cumsum(), p.indptr, visit)
     reward = mdp.outcome_reward[entry] + mdp.reward_std.reshape(-1)[visit] * rng.standard_normal(len(visit))
     count = np.bincount(entry, minlength=p.nnz).astype(np.float64)
-    sums, squares = (sums_by(row[entry], values, p.shape[0]) for values in (reward, reward**2))
+    sums, squares = (sums_by(visit, values, p.shape[0]) for values in (reward, reward**2))
     return Visits(count, sums, squares, float(np.abs(reward).max(initial=0.0)))
 
 

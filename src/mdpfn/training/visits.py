@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mdpfn.arrays import Floats, offsets_of, sums_by
+from mdpfn.arrays import Floats, entry_rows, offsets_of, sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.model.mdp import MDPBatch
 
@@ -49,7 +49,7 @@ def observed(
 
     `count` and `terminated` are aligned with the entries of `batch.transition`, sums of rewards with its rows.
     """
-    row = np.repeat(np.arange(batch.transition.shape[0]), np.diff(batch.transition.indptr))
+    row = entry_rows(batch.transition)
     seen = np.flatnonzero(count)
     n_successors = np.bincount(row[seen], minlength=len(reward_sum))
     visited = np.flatnonzero(n_successors)

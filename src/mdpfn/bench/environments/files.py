@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mdpfn.arrays import Floats, Ints, offsets_of, sums_by
+from mdpfn.arrays import Floats, Ints, entry_rows, offsets_of, sums_by
 from mdpfn.bench.environments.base import Environment
 from mdpfn.checks import checked_ids, finite_floats, whole_number
 from mdpfn.errors import MdpfnError
@@ -30,9 +30,8 @@ CHECKSUM_DIGITS = 12
 
 def save_environment(path: Path | str, mdp: TabularMDP, horizon: int = LONGEST) -> None:
     """Write an MDP and the length of its episodes to a file that `load_environment` reads."""
-    pair = np.repeat(np.arange(mdp.transition.shape[0]), np.diff(mdp.transition.indptr))
     arrays: dict[str, Any] = {
-        "P_idx": pair * mdp.n_states + mdp.transition.indices,
+        "P_idx": entry_rows(mdp.transition) * mdp.n_states + mdp.transition.indices,
         "P_val": mdp.transition.data,
         "r": mdp.reward,
         "r_sas_val": mdp.outcome_reward,

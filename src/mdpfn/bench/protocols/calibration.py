@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Floats, sums_by
+from mdpfn.arrays import Bools, Floats, entry_rows, sums_by
 from mdpfn.bench.protocols.methods import StoredWeights
 from mdpfn.bench.protocols.parallel import entropy
 from mdpfn.bench.protocols.results import Cell, Row
@@ -80,8 +80,7 @@ def measure(protocol: CalibrationProtocol, weights: StoredWeights, seed: int) ->
 def groups(task: Task, edges: tuple[float, ...]) -> Iterator[tuple[str, Bools]]:
     """Names of groups and which pairs (S, A) of this task are in them: by visits of the pair, and of all on average."""
     p, shape = task.mdp.transition, task.mdp.reward.shape
-    row = np.repeat(np.arange(p.shape[0]), np.diff(p.indptr))
-    n_visits = sums_by(row, task.count, p.shape[0]).reshape(shape)
+    n_visits = sums_by(entry_rows(p), task.count, p.shape[0]).reshape(shape)
     goes_on = np.broadcast_to(~task.mdp.terminal[:, None], shape)
     yield ALL, goes_on
     yield VISITED, goes_on & (n_visits > 0)
