@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+import gymnasium as gym
 import torch
 
 from mdpfn import Agent
@@ -34,6 +35,24 @@ def planner_outputs(network: PolicyNetwork | NumpyNetwork, *inputs: Any, **optio
     """What a network says as it is used, also of one that is being trained."""
     used = to_numpy(network) if isinstance(network, PolicyNetwork) else network
     return planning.planner_outputs(used, *inputs, **options)
+
+
+class Recorded(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that keeps every transition, whoever makes it."""
+
+    def __init__(self, env: gym.Env[Any, Any], log: list[tuple[Any, ...]]) -> None:
+        super().__init__(env)
+        self.log, self.last = log, None
+
+    def reset(self, **options: Any) -> Any:
+        self.last, info = self.env.reset(**options)
+        return self.last, info
+
+    def step(self, action: Any) -> Any:
+        following, reward, terminated, truncated, info = self.env.step(action)
+        self.log.append((self.last, action, float(reward), following, terminated, truncated))
+        self.last = following
+        return following, reward, terminated, truncated, info
 
 
 def contents(statistics: Statistics) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from mdpfn.model.exact import Scorer, policy_value
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.planners.policies import one_hot
 from mdpfn.weights import shipped_models
-from tests.interface import contents, tiny_agent
+from tests.interface import Recorded, contents, tiny_agent
 from tests.planned import planned_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::mdpfn.plan.UnknownStateWarning")  # is for users
@@ -35,24 +35,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::mdpfn.plan.UnknownStateWarning"
 PROBLEMS = ("gridworld-3x3", "frozen-lake", "river-swim-6", "chain-5", "queue-service")
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
 Log = list[tuple[Any, ...]]
-
-
-class Recorded(gym.Wrapper[Any, Any, Any, Any]):
-    """Keeps every transition, whoever makes it."""
-
-    def __init__(self, env: gym.Env[Any, Any], log: Log) -> None:
-        super().__init__(env)
-        self.log, self.last = log, None
-
-    def reset(self, **options: Any) -> Any:
-        self.last, info = self.env.reset(**options)
-        return self.last, info
-
-    def step(self, action: Any) -> Any:
-        following, reward, terminated, truncated, info = self.env.step(action)
-        self.log.append((self.last, int(action), float(reward), following, bool(terminated), bool(truncated)))
-        self.last = following
-        return following, reward, terminated, truncated, info
 
 
 @pytest.fixture

@@ -27,12 +27,7 @@ TASKS = replace(
 )
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def stop_after(patch: pytest.MonkeyPatch, step: int) -> None:

@@ -14,27 +14,9 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 
 from mdpfn import Statistics, Transition
 from mdpfn.online.history import OpenEpisode
-from tests.interface import contents, tiny_agent
+from tests.interface import Recorded, contents, tiny_agent
 
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
-
-
-class Recorded(gym.Wrapper[Any, Any, Any, Any]):
-    """Keeps what really happened, whatever a vector environment makes of it."""
-
-    def __init__(self, env: gym.Env[Any, Any], log: list[tuple[Any, ...]]) -> None:
-        super().__init__(env)
-        self.log, self.last = log, None
-
-    def reset(self, **options: Any) -> Any:
-        self.last, info = self.env.reset(**options)
-        return self.last, info
-
-    def step(self, action: Any) -> Any:
-        following, reward, terminated, truncated, info = self.env.step(action)
-        self.log.append((self.last, action, float(reward), following, terminated, truncated))
-        self.last = following
-        return following, reward, terminated, truncated, info
 
 
 class Walk(gym.Env[Any, Any]):

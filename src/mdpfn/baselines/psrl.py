@@ -24,7 +24,7 @@ class PSRL(ModelBasedLearner):
         q = value_iteration(
             self._sample_transition(z),
             self._sample_reward(z) * going_on,
-            self.discount * going_on,
+            np.where(going_on, self.discount, 0.0),
             np.arange(n_states) * n_actions,
             max_sweeps=ACTING_SWEEPS,
             initial_value=self._values.get("sampled"),
