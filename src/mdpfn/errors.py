@@ -21,13 +21,13 @@ class MdpfnError(ValueError):
 
 
 def check_installed(package: str, purpose: str, extra: str) -> None:
-    """Refuse to begin what needs a package of an extra that is not installed."""
+    """Raise an error if a package is not installed, naming the extra that has it."""
     if find_spec(package) is None:
         raise MdpfnError(package, "not installed", f"{purpose} needs it", f"pip install 'mdpfn[{extra}]'")
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it, whatever it is: there are numbers and objects that cannot be written out."""
+    """A value as text for messages; objects whose repr fails or is too long are shown in short."""
     try:
         return _shortened(repr(value))
     except Exception:
@@ -35,7 +35,7 @@ def shown(value: object) -> str:
 
 
 def _shortened(text: str) -> str:
-    """So much of a text as fits into a sentence, in characters that every stream can print."""
+    """The text, shortened in the middle if it is long, in characters that every stream can print."""
     text = text.encode(errors="backslashreplace").decode()
     half = LONGEST_VALUE // 2
     return text if len(text) <= LONGEST_VALUE else f"{text[:half]}…{text[-half:]}"

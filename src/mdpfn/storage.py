@@ -102,7 +102,7 @@ def read_regular_file(path: Path) -> bytes:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Delete what interrupted writes left behind in a directory that nobody else writes to."""
+    """Delete the unfinished files of interrupted writes in a directory that no other process writes to."""
     for scratch in directory.glob(f".*{UNFINISHED}"):
         scratch.unlink(missing_ok=True)
 
@@ -118,7 +118,7 @@ def sync(path: Path) -> None:
 
 
 def cannot_write(path: Path, error: Exception) -> MdpfnError:
-    """What to raise when a file or a directory cannot be written."""
+    """The error for a file or directory that cannot be written."""
     limit = f"it could not be written ({getattr(error, 'strerror', None) or error})"
     return MdpfnError("the path", repr(str(path)), limit, "free space or choose another place; nothing older was lost")
 
@@ -146,7 +146,7 @@ def _read_directory(directory: Path) -> tuple[dict[str, NDArray[Any]], dict[str,
 
 
 def _remove_leftovers_of(place: Path) -> None:
-    """Delete what processes left behind that died while they wrote to this place."""
+    """Delete the unfinished files of dead processes that were writing to this place."""
     for scratch in place.parent.glob(f".{_escaped(_shortened(place.name))}.*{UNFINISHED}"):
         writer = scratch.name.removesuffix(UNFINISHED).rpartition(".")[2].partition("-")[0]
         if writer.isdecimal() and not _is_alive(int(writer)):

@@ -14,7 +14,7 @@ from mdpfn.result import Result
 
 
 class VectorResult(Result):
-    """What an agent knows after a run with vectors for observations.
+    """The result of a run with vector observations.
 
     Returns, lengths and evaluation are those of `Result`. What belongs to a table of states (plan, policy, value,
     coverage) is not there, and says so.
@@ -77,5 +77,5 @@ class VectorResult(Result):
         plot_values(self.learner, Path(path), dims)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns, lengths, evaluation and what they were made from, for JSON."""
+        """Returns, lengths, evaluation and sizes, for JSON."""
         return self.run_dict() | {"n_nodes": self.n_nodes}

@@ -5,7 +5,7 @@ from mdpfn.online.learner import Learner
 
 
 class BehaviourCloning(Learner):
-    """Imitates whoever collected the data."""
+    """Imitates the policy that collected the data."""
 
     def act(self, state: int) -> int:
         """An action as often as it was taken in this state."""

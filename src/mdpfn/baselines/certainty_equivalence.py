@@ -19,7 +19,7 @@ class CertaintyEquivalence(ModelBasedLearner):
         return super().act(state)
 
     def choose_actions(self) -> Ints:
-        """(S,) what it would exploit by."""
+        """(S,) the greedy actions of the empirical model."""
         return best_actions(self.empirical_q())
 
     def empirical_q(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Learners that plan on the empirical model: they explore in different ways and exploit in the same one."""
+"""The base of learners that plan on the empirical model; they differ in how they explore."""
 
 from abc import abstractmethod
 

@@ -23,7 +23,7 @@ def baseline_problem(
     statistics: Statistics | None = None,
     **settings: float,
 ) -> Problem[Learner]:
-    """The baseline of this name, with settings of its own, facing a problem of which something may be known."""
+    """A problem with the baseline of this name as learner; `statistics` is what is known already, if anything."""
     limits = Limits()
     encoding = SpaceEncoding.of(observation_space, action_space, largest=(limits.states, limits.actions))
     if encoding.states.n == 0:

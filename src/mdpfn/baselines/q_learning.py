@@ -42,7 +42,7 @@ class QLearning(Learner):
         return values if mask is None else [q if may else -np.inf for q, may in zip(values, mask, strict=True)]
 
     def observe(self, transition: Transition) -> Novelty:
-        """Move Q(s, a) towards what this transition promises."""
+        """Update Q(s, a) by one transition."""
         novelty = super().observe(transition)
         if novelty.new_scale:
             self._follow_scale(transition, novelty)

@@ -1,4 +1,4 @@
-"""R-MAX (Brafman and Tennenholtz 2002): what is not known well enough is as good as anything can be."""
+"""R-MAX (Brafman and Tennenholtz 2002): pairs with few visits count as the best possible."""
 
 from mdpfn.arrays import Ints
 from mdpfn.baselines.model_based import ACTING_SWEEPS, ModelBasedLearner
@@ -16,7 +16,7 @@ class RMax(ModelBasedLearner):
     known_visits = 2
 
     def observe(self, transition: Transition) -> Novelty:
-        """Learn from one transition; what becomes known by it changes the policy."""
+        """Learn from one transition, and plan again if its pair becomes known."""
         novelty = super().observe(transition)
         if novelty.n_visits == self.known_visits:
             self._actions = None

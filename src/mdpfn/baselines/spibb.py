@@ -1,4 +1,4 @@
-"""SPIBB (Laroche et al. 2019): improve on who collected the data only where the data says enough."""
+"""SPIBB (Laroche et al. 2019): deviate from the logged policy only in pairs with enough visits."""
 
 import numpy as np
 

@@ -20,7 +20,7 @@ class VILCB(ModelBasedLearner):
     penalty = 0.1
 
     def choose_actions(self) -> Ints:
-        """(S,) what it would exploit by: it does not explore."""
+        """(S,) the greedy actions of the lower bound: it does not explore."""
         return best_actions(self.empirical_q())
 
     def empirical_q(self) -> Floats:

@@ -71,7 +71,7 @@ def _some(observations: tuple[str, ...]) -> None:
 
 
 def _observation(agent: Any, text: str) -> Any:
-    """What a text means: a value of the agent's space, or a name that it knows."""
+    """The observation that a text stands for: a value of the agent's space, or a name."""
     from mdpfn.spaces.json import value_of
 
     encoding = agent.problem.encoding

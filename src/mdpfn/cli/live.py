@@ -45,7 +45,7 @@ class LiveTable:
             line.update(len(history.returns))
 
     def finish(self, name: str, final_return: float) -> None:
-        """Show what the policy that an agent ended with earns."""
+        """Show the return of the final policy of an agent."""
         self.final_returns[name] = final_return
 
     def _table(self) -> Table:

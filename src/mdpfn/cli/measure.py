@@ -192,7 +192,7 @@ def _vector_leaderboard(
     workers: int,
     weights: str,
 ) -> None:
-    """Lives in environments with vectors, one cell each."""
+    """The leaderboard of environments with vectors."""
     from mdpfn.bench.environments.vectors import VECTOR_ENVIRONMENTS
     from mdpfn.bench.protocols import vector_leaderboard as protocol
     from mdpfn.bench.protocols.methods import stored_weights

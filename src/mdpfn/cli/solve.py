@@ -123,7 +123,7 @@ def _written(agent: Any, report: dict[str, Any], out: Path | None, save: Path | 
 def _interrupted(
     agent: Any, save: Path | None, env: str, env_arg: tuple[str, ...], bins: int | None, json: bool
 ) -> int:
-    """Keep what was learned until Ctrl-C, and say how to go on; the exit code."""
+    """Save what was learned before Ctrl-C and print how to resume; returns the exit code."""
     import shlex
 
     n = len(agent.problem.history.returns)

@@ -211,7 +211,7 @@ def _unread(path: Path, error: Exception) -> MdpfnError:
 
 
 class _Numbers(dict[str, int]):
-    """Numbers of names in the order of appearance, however many spaces are around them; −1 of a missing one."""
+    """Numbers of names in order of appearance, ignoring spaces around them; −1 for a missing one."""
 
     def __init__(self) -> None:
         super().__init__({"": -1})
@@ -241,7 +241,7 @@ def _kind(role: str, sample: list[str], comma: bool) -> str:
 
 
 def _wider(first: str, second: str) -> str:
-    """The kind that holds what both hold."""
+    """The type that can hold the values of both."""
     kinds = {first, second}
     return NAME if NAME in kinds else "f8" if "f8" in kinds else first
 

@@ -62,7 +62,7 @@ def _in_folder(path: Path) -> list[Path]:
 
 
 def kind_of(paths: Sequence[Path]) -> str:
-    """What kind of files these are."""
+    """The kind of these files, which must be the same for all."""
     for path in paths:
         check_is_file(path)
     kinds = {KINDS.get(_suffix(path), "") for path in paths}
@@ -80,7 +80,7 @@ def _suffix(path: Path) -> str:
 
 
 def csv_layouts(paths: Sequence[Path], given: Given | None) -> list[Layout]:
-    """How CSV files are written, which must have the same columns."""
+    """The formats of CSV files, which must have the same columns."""
     layouts = alike([sniff(path, given) for path in paths])
     for layout in layouts:
         if layout.columns != layouts[0].columns:

@@ -40,7 +40,7 @@ class Table:
 
     @property
     def engine(self) -> str:
-        """The name of what holds the rows."""
+        """The name of the engine, as narwhals has it."""
         return str(self.frame.implementation.name)
 
     @property
@@ -142,7 +142,7 @@ def _quantiles(table: Table, frame: Frame, wanted: Mapping[str, tuple[str, Float
 
 
 def _binned(frame: Frame, columns: Columns, edges: Mapping[str, Edges]) -> Frame:
-    """Numbers of bins in the place of numbers; what is missing stays so."""
+    """The frame with numbers of bins in the place of values; missing values stay missing."""
     numbered = []
     for i, name in enumerate(listed(columns["state"])):
         for column in [f"key {role} {i}" for role in ("state", "next_state") if name in edges and role in columns]:

@@ -13,7 +13,7 @@ from mdpfn.spaces.encoding import codec_of
 
 
 class Ids:
-    """Ids of states or actions: by their space if given, else whole numbers as they are and names as they come."""
+    """Ids of states or actions: by their space if given; else whole numbers are ids, and names are numbered."""
 
     def __init__(self, space: Any, field: str, largest: int) -> None:
         self.space, self.field, self.largest = space, field, largest

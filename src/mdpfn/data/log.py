@@ -117,7 +117,7 @@ def _read_rows(source: Source, spaces: Spaces, limits: Limits, log: LogOptions) 
 
 
 def _logged(reader: DatasetReader, log: LogOptions) -> Logged:
-    """What was read, with what the user declared about it."""
+    """The log, after what the user declared about it was applied."""
     statistics, encoding = reader.statistics(), reader.encoding()
     terminal: set[int] = set()
     n_left = 0

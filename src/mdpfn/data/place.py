@@ -15,7 +15,7 @@ from mdpfn.errors import MdpfnError
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """The file of a piece, what its columns are called, and the number of its first row, counted from 1."""
+    """The file of a piece, the names of its columns, and the number of its first row, counted from 1."""
 
     file: str = ""
     first_row: int = 1

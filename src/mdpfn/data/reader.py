@@ -91,7 +91,7 @@ class DatasetReader:
         return statistics
 
     def encoding(self) -> SpaceEncoding:
-        """What the states and actions are called that appeared."""
+        """The encoding of the states and actions that appeared."""
         (observation_space, states), (action_space, actions) = self.states.finished(), self.actions.finished()
         return SpaceEncoding(observation_space, action_space, states, actions)
 

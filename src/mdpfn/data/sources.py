@@ -128,7 +128,7 @@ def _table(
 
 
 def _chained(parts: Iterator[Any], columns: Given | None) -> Source:
-    """One source from many, of which the first tells the columns."""
+    """One source from many; the first one determines the columns."""
     first = next(parts, None)
     if first is None:
         raise MdpfnError("transitions", "an empty iterator", "there must be at least one", "check where it comes from")

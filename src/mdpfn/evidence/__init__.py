@@ -1,4 +1,4 @@
-"""What was observed of a problem, and the one table of pairs that planners and network read."""
+"""Evidence: what was observed of a problem, and the table of pairs that planners and the network read."""
 
 from mdpfn.evidence.protocol import Evidence, Novelty, State, Transition
 from mdpfn.evidence.statistics import Statistics

@@ -9,7 +9,7 @@ from mdpfn.evidence.table import PairTable
 
 
 def with_absorbing(z: PairTable) -> PairTable:
-    """The same statistics with every terminal state observed to loop on itself for nothing, whatever the action.
+    """The table with terminal states made absorbing: every action there was seen to stay and pay nothing.
 
     Each loop counts as often as the state ended an episode. Where episodes also went on from a state in which
     others terminated, it is not terminal: its terminations lead to one more state, the last of its MDP, instead.

@@ -22,7 +22,7 @@ LARGEST_REWARD = 1e150  # so that neither sums of rewards nor sums of their squa
 
 
 class Counts:
-    """What was observed of one MDP. `add` costs O(1); everything else reads.
+    """Counts of the transitions of one MDP. Adding a transition costs O(1).
 
     `reward_scale` is the largest |reward| observed so far (the paper's running maximum), 1 before
     the first non-zero reward. `terminal` holds the states in which an episode was seen to terminate. An episode

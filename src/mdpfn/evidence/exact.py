@@ -28,13 +28,13 @@ def digits(values: Floats) -> Floats:
 
 
 def from_digits(sums: Floats) -> list[tuple[float, ...]]:
-    """The exact sums of which these (3, k) are the sums of digits, as `exact_sum` gives them."""
+    """The exact sums, as `exact_sum` gives them, from sums of digits (3, k)."""
     scaled = sums * np.array([[1.0], [1 / DIGIT], [1 / DIGIT**2]])
     return [exact_sum(column) for column in scaled.T.tolist()]
 
 
 def exact_sum(parts: Iterable[float]) -> tuple[float, ...]:
-    """The sum of some floats: rounded as well as can be, then what is missing from it, rounded again, and so on.
+    """The sum of some floats as a tuple: the rounded sum, then the rounding error, its own error, and so on.
 
     Equal sums are equal tuples, whatever the order and number of the parts.
     """

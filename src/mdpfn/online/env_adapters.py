@@ -28,7 +28,7 @@ class StateEncoder(Protocol):
 
 
 class Outcome(NamedTuple):
-    """What followed an action."""
+    """The outcome of an action."""
 
     reward: Any
     reached: State

@@ -180,14 +180,14 @@ class InContextLearner(Learner):
         return replace(table, reward_scale=np.array([self.reward_scale]))
 
     def planner_output(self) -> PlannerOutput:
-        """What the planner makes of everything observed so far."""
+        """The output of the planner for everything observed so far."""
         observed = self.evidence.table()
         if self._output is None or self._output[0] is not observed:
             self._output = observed, self.ask(self.planner)
         return self._output[1]
 
     def ask(self, planner: Planner) -> PlannerOutput:
-        """What any planner makes of everything observed so far, in the units of the rewards."""
+        """The output of any planner for everything observed so far, in the units of the rewards."""
         output = planner(*self._centred(least_visits=PREDICTED_VISITS))
         if output.q_quantiles is not None and self.offset:
             output.q_quantiles[...] += self.offset * self.info.horizon[0]

@@ -8,13 +8,13 @@ from mdpfn.online.env_adapters import EnvAdapter
 
 
 class Actor(Protocol):
-    """What the loop drives; actions are ids, and so are states, unless these are vectors."""
+    """What the loop drives. Actions are ids; states are ids or vectors."""
 
     def act(self, state: State) -> int:
         """The action to take in a state."""
 
     def record(self, transition: Transition, environment: int) -> None:
-        """Take in what came of it, in one of the environments."""
+        """Record the transition that followed, in one of the environments."""
 
 
 def run_episodes(actor: Actor, envs: EnvAdapter, *, seed: int | None, goes_on: Callable[[], bool]) -> None:

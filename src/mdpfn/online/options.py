@@ -78,7 +78,7 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], *, discount: float = DEFAULT_DISCOUNT) -> Options:
-        """Options by name, of which None counts as left out; `discount` is the usual one."""
+        """Options by name, where None counts as left out; `discount` is the default one."""
         for name in given:
             if name not in cls.__dataclass_fields__:
                 limit = f"the options are {', '.join(cls.__dataclass_fields__)}"

@@ -50,7 +50,7 @@ class Problem(Generic[L]):
 
     @property
     def features(self) -> Any:
-        """What the user said states are made of, if anything."""
+        """The features of states that the user gave, if any."""
         completion = self.learner.completion if isinstance(self.learner, InContextLearner) else None
         return None if completion is None else completion.factors.features
 

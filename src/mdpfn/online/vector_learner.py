@@ -48,11 +48,11 @@ class VectorLearner:
         self._masks[x.tobytes()] = mask
 
     def before(self, transition: Transition | None = None) -> Snapshot:
-        """What `take_back` needs to forget a transition that is about to be observed."""
+        """What `take_back` needs to undo a transition that is about to be observed."""
         return Snapshot(self)
 
     def take_back(self, before: Snapshot) -> None:
-        """Put back what was before a transition, of which all, some or nothing may have been learned."""
+        """Undo a transition, even if it was learned only in part."""
         before.restore()
 
     def act(self, x: Floats) -> int:
@@ -111,7 +111,7 @@ class VectorLearner:
         return self.evidence.growth >= 1 + grow
 
     def begin(self, episodes: int) -> None:
-        """So many episodes follow now, wherever the last one was left."""
+        """Prepare for a run of this many episodes."""
         self.under_way.clear()
         self.clock.step, self.clock.budget = 0, self.clock.episode + episodes
 

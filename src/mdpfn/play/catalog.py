@@ -71,7 +71,7 @@ PRESETS = (
 
 
 def catalogue() -> dict[str, Any]:
-    """What can be picked: maps as JSON, environments by name and family."""
+    """The catalogue as JSON: maps, and environments by name and family."""
     environments = [
         {"name": environment.name, "family": environment.family, "source": environment.source}
         for environment in ENVIRONMENTS.values()

@@ -25,7 +25,7 @@ CERTAIN_VISITS = 3.0  # of what it would do next: there it counts as half sure
 
 @dataclass
 class Runner:
-    """A problem, the environment it is about, and what happened: the path of the episode under way and the curves."""
+    """A problem with its environment, the path of the current episode, and the curve of policy values."""
 
     name: str
     problem: Problem[Any]

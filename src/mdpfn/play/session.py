@@ -149,7 +149,7 @@ class Session:
 
 
 class LogSession:
-    """What an agent makes of a log; nothing moves."""
+    """An agent that was fitted to a log; it has no time steps."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent, self.lock = agent, threading.Lock()
@@ -159,7 +159,7 @@ class LogSession:
         self.board = Board.of_names(states, actions, ["X" if ends else "." for ends in terminal[: len(states)]])
 
     def frame(self) -> dict[str, Any]:
-        """What the page shows of it."""
+        """Everything that the page shows."""
         n = len(self.board.cells)
         problem = self.agent.problem
         known = knowledge(problem, self.agent.plan().greedy, problem.learner.evidence.table().visits_table())

@@ -1,4 +1,4 @@
-"""A page that shows what came of a log: one self-contained HTML file."""
+"""The report of a fitted log: one self-contained HTML file."""
 
 from mdpfn.report.page import write_report
 

@@ -1,4 +1,4 @@
-"""The report of what was learned from a log: one HTML page that needs nothing else."""
+"""The page of a report: policy, values, graph, and where more data would help."""
 
 from collections.abc import Iterable
 from html import escape

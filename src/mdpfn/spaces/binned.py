@@ -60,7 +60,7 @@ class BinnedCodec(LabelCodec):
         return super().encode(self.space.label(value))
 
     def find(self, value: Any) -> int:
-        """The same, without giving a number to a new one."""
+        """The number of the bin of a value, without giving one to a new bin."""
         return super().find(self.space.label(value))
 
     def is_batch(self, value: Any) -> bool:

@@ -14,7 +14,7 @@ from mdpfn.spaces.codec import Codec, DiscreteCodec, LabelCodec, ProductCodec
 
 
 class StateFactors:
-    """Gives the factors of the first n states, however many there are by now.
+    """The factors of states, of which more may appear.
 
     `features` is a function of a state, as the environment calls it, or a table by state: a tuple or vector each.
     Without it, the parts of a combined space are the factors.
@@ -41,7 +41,7 @@ class StateFactors:
         return self._found
 
     def table(self) -> list[list[Any] | None] | None:
-        """What `features` gave, for a file: by state, None for those it says nothing of."""
+        """The rows of `features` for a file, by state; None for states without one."""
         return None if self.features is None else [None if row is None else list(row) for row in self._rows]
 
     def _of_parts(self, n_states: int) -> Factors:

@@ -122,7 +122,7 @@ def _label(content: Any) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON; null in the place of what is no number."""
+    """A value as JSON, with None for numbers that are not finite."""
     value = plain(value)
     if isinstance(value, dict):
         return {key: to_json(part) for key, part in value.items()}

@@ -93,7 +93,7 @@ class RunDirectory:
             raise cannot_write(self.metrics_path, error) from error
 
     def truncate_metrics(self, step: int) -> None:
-        """Forget what was measured after `step`, and a line cut short: a resumed run measures it again."""
+        """Remove the metrics after `step` and an incomplete last line: a resumed run measures them again."""
         if not self.metrics_path.exists():
             return
         kept = 0

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """Weights of the parts of the objective where MDPs are lived in; the paper's has one part only."""
+    """Weights of the parts of the objective in training on tasks; the paper's objective is cross-entropy alone."""
 
     cross_entropy: float = 0.3
     final_cross_entropy: float | None = None  # what its weight falls to, linearly, by the end; None: it does not

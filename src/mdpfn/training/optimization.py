@@ -62,7 +62,7 @@ def optimizer_tensors(optimizers: Iterable[torch.optim.Optimizer]) -> dict[str, 
 
 
 def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` took."""
+    """Restore the state that `optimizer_tensors` returned."""
     for i, optimizer in enumerate(optimizers):
         state: dict[int, dict[str, Any]] = {}
         for name, value in tensors.items():

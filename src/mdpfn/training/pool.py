@@ -49,7 +49,7 @@ class TrainingBatch:
     def loss(
         self, answer: Answer[Tensor], levels: tuple[float, ...], weights: ObjectiveConfig
     ) -> tuple[Tensor, dict[str, float], Floats]:
-        """The objective, its parts for people to look at, and the policy (pairs,)."""
+        """The objective, its parts as metrics, and the policy (pairs,)."""
         batch = self.rollout.batch
         log_pi = log_policy(answer.policy_logits, batch.n_states, batch.n_actions)
         exploiting = log_policy(
@@ -112,7 +112,7 @@ class TrainingBatch:
         return self.return_gradients(greedy_among_ties(scores, self.rollout.batch.first_pair))[1]
 
     def exploiting_score(self, logits: Floats) -> float:
-        """The mean clipped score of a network that says `logits` (pairs,): of what it exploits by at use.
+        """The mean clipped score of the policy that is used to exploit with these `logits` (pairs,).
 
         Where actions look alike each is taken equally often, so that their numbering does not matter.
         """
@@ -147,7 +147,7 @@ class TaskPool:
             task.episodes_left = int(ages.integers(1, task.episodes_left + 1))
 
     def refill(self) -> None:
-        """Replace what is over."""
+        """Replace tasks that are over by new ones."""
         self.tasks = [task for task in self.tasks if task.episodes_left > 0]
         for number in range(self.n_begun, self.n_begun + self.config.slots - len(self.tasks)):
             self.tasks.append(self._begin(number))

@@ -39,7 +39,7 @@ def recalibrate(network: PolicyNetwork, training_batches: Sequence[TrainingBatch
 
 
 def _outputs(network: PolicyNetwork, training_batch: TrainingBatch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What the head says before it is put in order, what it reads, the truth, and the weight of every pair."""
+    """The outputs of the quantile head before sorting, its row features, the truth, and the weight of every pair."""
     quantiles = network(tensors_of(training_batch.tokens, network)).q_quantiles.double().cpu()
     rows = torch.from_numpy(training_batch.tokens.row_features[training_batch.tokens.logit_row])
     offset = (quantiles - rows[:, CERTAINTY_EQUIVALENT_VALUE, None]) / rows[:, DOUBT, None].clamp_min(1e-6)

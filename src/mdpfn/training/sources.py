@@ -24,17 +24,17 @@ class Source(ABC):
 
     @abstractmethod
     def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float) -> tuple[Tensor, Metrics]:
-        """The objective on the next examples, and what is worth looking at."""
+        """The objective on the next examples, and metrics."""
 
     @abstractmethod
     def validate(self, network: PolicyNetwork) -> Metrics:
-        """How the network does on held-out MDPs, always the same."""
+        """Metrics of the network on held-out MDPs, which are always the same."""
 
     def finish(self, network: PolicyNetwork) -> None:  # noqa: B027
         """Finish a network before it is written as a model."""
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint must hold."""
+        """The state to keep in a checkpoint; empty if there is none."""
         return {}
 
     def restore(self, state: dict[str, Tensor]) -> None:  # noqa: B027
@@ -92,7 +92,7 @@ class TaskExamples(Source):
         return validate_batches(network, self.held_out, self.config.objective)
 
     def finish(self, network: PolicyNetwork) -> None:
-        """Quantiles that cover what they say, on held-out tasks."""
+        """Recalibrate the quantiles on held-out tasks."""
         if self.config.network.quantiles:
             recalibrate(network, self.held_out)
 

@@ -44,7 +44,7 @@ class TaskConfig:
 
 @dataclass(eq=False)
 class Task:
-    """One MDP, its solution, who acts in it, and what was observed so far."""
+    """One MDP with its solution, the behaviour policy, and the observations so far."""
 
     number: int  # all randomness of its beginning follows from it
     mdp: TabularMDP
@@ -105,7 +105,7 @@ def cover(rng: np.random.Generator, task: Task, budget: float) -> None:
 
 
 class Visits(NamedTuple):
-    """What visits of pairs showed."""
+    """The observations of some visits of pairs."""
 
     seen: Floats  # (stored transitions,) how often each was
     reward_sum: Floats  # (pairs,)
@@ -148,7 +148,7 @@ class VectorRollout:
         self.terminal = np.concatenate([task.mdp.terminal for task in tasks])
 
     def table(self) -> PairTable:
-        """What was observed in these tasks."""
+        """The table of everything observed in these tasks."""
         count = np.concatenate([task.count for task in self.tasks])
         reports = np.repeat(np.array([task.reports for task in self.tasks]), self.batch.n_states)
         ends = (self.terminal & reports)[self.batch.transition.indices]

@@ -11,7 +11,7 @@ from mdpfn.weights.store import Model
 
 
 def render(model: Model) -> RenderableType:
-    """What the model is, how it was made, what it measures, where it fails."""
+    """The card of a model: facts, training, results and notes."""
     return Group(*_parts(model))
 
 

@@ -1,4 +1,4 @@
-"""How large a problem may be, and what the weights were trained for."""
+"""Limits on the size of problems, and the sizes and discounts the weights were trained for."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LARGEST_DEPTH = 1_000  # propagation steps of a plan
 
 @dataclass(frozen=True)
 class Model:
-    """A network ready to use, and its card: what it is, how it was made, what it can do."""
+    """A network ready to use, and its card with configuration, training and results."""
 
     name: str
     network: NumpyNetwork

@@ -1,4 +1,4 @@
-"""A named MDP with what a benchmark needs to know about it."""
+"""A named MDP of the benchmark."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ from mdpfn.model.mdp import TabularMDP
 
 
 class Outcome(NamedTuple):
-    """What may come of an action."""
+    """A possible outcome of an action."""
 
     probability: float
     next_state: int

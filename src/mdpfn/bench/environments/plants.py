@@ -36,7 +36,7 @@ class Plant(gymnasium.Env[Any, Any]):
         raise NotImplementedError
 
     def move(self, action: Any) -> float:
-        """Change the state, and say what it cost."""
+        """Change the state; returns the cost."""
         raise NotImplementedError
 
 

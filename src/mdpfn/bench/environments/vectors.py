@@ -45,7 +45,7 @@ class SwingUp(gymnasium.Env[Any, Any]):
         return self._env.reset().observation.reshape(-1), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One step: its episodes end when the cart leaves the track or time is up, of which only time is no end."""
+        """One step; leaving the track terminates an episode, the end of time truncates it."""
         after = self._env.step(int(action))
         left = abs(float(after.observation.reshape(-1)[0])) >= 1.0
         return after.observation.reshape(-1), float(after.reward), after.last() and left, after.last() and not left, {}

@@ -1,4 +1,4 @@
-"""Stated against observed coverage of the quantiles of Q*, for all pairs and by what is known of them."""
+"""Nominal against observed coverage of the quantiles of Q*, for all pairs and by amount of data."""
 
 from pathlib import Path
 from typing import Any

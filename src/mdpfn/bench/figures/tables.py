@@ -182,7 +182,7 @@ def tail(scores: Sequence[float]) -> float:
 
 
 def vectors(rows: list[Row]) -> Table:
-    """Mean return of every agent in every environment, by episodes lived, and what it earned in all of them."""
+    """Mean return of every agent in every environment after so many episodes, and its mean return while learning."""
     episodes = sorted({int(row["episodes"]) for row in rows})
     body = []
     for (environment, agent), lives in sorted(group(rows, "environment", "agent").items()):
@@ -203,7 +203,7 @@ def _mean(rows: list[Row], column: str) -> str:
 
 
 def calibration(rows: list[Row]) -> Table:
-    """Observed coverage of every level, in percent, by what is known of the pairs."""
+    """Observed coverage of every level, in percent, by group of pairs."""
     levels = sorted({float(row["level"]) for row in rows})
     body = []
     for (name, weights), of_curve in group(rows, "group", "weights").items():

@@ -16,7 +16,7 @@ IDENTITY = (*leaderboard.IDENTITY, "budget", "unit")
 
 @dataclass(frozen=True)
 class Condition:
-    """How many episodes agents are told that they have, and what rewards are multiplied by."""
+    """The budget of episodes that agents are given, and the factor of all rewards."""
 
     budget: int
     unit: float = 1.0

@@ -18,7 +18,7 @@ MEASURED = ("seed", "score", "episodes")
 
 @dataclass(frozen=True)
 class ComputeProtocol:
-    """What is measured of each snapshot, at the depth the paper evaluates at."""
+    """The measurements of each snapshot, at the depth of the paper's evaluation."""
 
     depth: int = 24
     prior: DepthProtocol = field(default_factory=DepthProtocol)

@@ -19,7 +19,7 @@ PRIOR = "prior"  # stands in the column `environment` for held-out MDPs of the p
 
 @dataclass(frozen=True)
 class DepthProtocol:
-    """Depths, and what is scored at each: held-out MDPs, and the paper's benchmarks after some episodes."""
+    """The depths, and the problems scored at each: held-out MDPs, and the paper's benchmarks after some episodes."""
 
     depths: tuple[int, ...] = (1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 100)
     environments: tuple[str, ...] = ("gridworld-3x3", "gridworld-5x5", "frozen-lake")

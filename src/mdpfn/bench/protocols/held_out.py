@@ -21,7 +21,7 @@ from mdpfn.weights import Model
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Sampled MDPs and what a policy is worth in them: V* and V_random, averaged over states."""
+    """Sampled MDPs with the values of their optimal and random policies, averaged over start states."""
 
     mdps: Sequence[TabularMDP]
     optimal: Floats  # (n,)

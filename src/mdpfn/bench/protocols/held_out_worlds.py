@@ -21,7 +21,7 @@ SMALLEST_GAIN = 1e-3  # of the best policy over chance, in units of the largest 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutWorlds:
-    """Sampled worlds, each with what scores policies in it."""
+    """Sampled worlds, as scorers of policies."""
 
     scorers: Sequence[Scorer]
 

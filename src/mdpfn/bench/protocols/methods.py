@@ -82,7 +82,7 @@ class Method:
         return (EarningConfig(), PoolingConfig(), PlannerConfig()) if self.weights else ()
 
     def start(self, mdp: TabularMDP, seed: int, **told: Any) -> AgentContestant | BaselineContestant:
-        """A contestant that knows the sizes of this MDP, its discount and what it is `told`: options of `reset`."""
+        """A contestant for this MDP, which knows its sizes, its discount and the options of `reset` in `told`."""
         options = Options(discount=mdp.discount, **told)
         if self.weights is None:
             return BaselineContestant(self, mdp, options, seed)
@@ -140,5 +140,5 @@ class BaselineContestant:
         self._enter(Statistics.from_transitions(*columns, n_states=n_states, n_actions=n_actions))
 
     def policy(self) -> Floats:
-        """(S, A) what it would exploit by."""
+        """(S, A) the policy it exploits by."""
         return self.problem.learner.plan()

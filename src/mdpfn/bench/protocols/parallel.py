@@ -53,7 +53,7 @@ def measure_cells(cells: Sequence[Cell], results: ResultsFile, *, workers: int) 
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that do no further work once this block is left, in whatever way."""
+    """A pool of worker processes; pending work is cancelled when the block is left."""
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
     try:
         yield pool
@@ -62,7 +62,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start_worker() -> None:
-    """Die with the parent: at once on Ctrl-C, and soon when it was killed."""
+    """Let a worker end with its parent: on Ctrl-C, and when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 

@@ -25,7 +25,7 @@ DECIMALS = 6
 
 @dataclass(frozen=True)
 class Cell:
-    """One piece of work: what it is called, what its numbers depend on, and how to measure it.
+    """One piece of work: its identity, the settings its numbers depend on, and how to measure it.
 
     `settings` is anything whose repr spells out the protocol: rows measured under other settings or other
     weights are stale, and only they.
@@ -38,7 +38,7 @@ class Cell:
 
     @property
     def stamp(self) -> dict[str, str]:
-        """What the rows of this cell must carry to be valid."""
+        """The provenance that valid rows of this cell have."""
         digest = hashlib.sha256(repr(self.settings).encode()).hexdigest()[:8]
         return {"settings": digest, "weights_hash": self.weights_hash}
 

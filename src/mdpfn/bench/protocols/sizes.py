@@ -1,4 +1,4 @@
-"""Score against the number of states, far beyond what a network was trained on, beside planning on the data alone."""
+"""Score against the number of states, far beyond the sizes in training, beside baselines."""
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -74,7 +74,7 @@ def worlds_of_size(protocol: SizesProtocol, n_states: int, seed: int) -> HeldOut
 
 
 def reference_policies(protocol: SizesProtocol, method: str, worlds: HeldOutWorlds, z: PairTable) -> list[Floats]:
-    """(S, A) what an agent that plans on the data alone exploits with, in every world."""
+    """(S, A) per world: the policy of a baseline."""
     policies = []
     for i, mdp in enumerate(worlds.mdps):
         largest = float(np.abs(mdp.outcome_reward).max())

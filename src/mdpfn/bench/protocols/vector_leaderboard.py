@@ -27,7 +27,7 @@ Predict = Callable[[Any], Any]  # a batch of observations to a batch of actions
 
 @dataclass(frozen=True)
 class VectorProtocol:
-    """Episodes of a life, after 1, 2, 4, … of which the policy is tried out in fresh ones, and how many of these."""
+    """Episodes to learn from, and episodes in which the policy is evaluated after 1, 2, 4, … of them."""
 
     episodes: int = 32
     evaluation_episodes: int = 10
@@ -41,7 +41,7 @@ def cells(
     environments: Sequence[VectorEnvironment],
     seeds: int,
 ) -> list[Cell]:
-    """One life each: a seed of all agents and environments before the next seed."""
+    """One run per cell: a seed of all agents and environments before the next seed."""
     return [
         Cell(
             identity=(environment.name, agent, seed),
