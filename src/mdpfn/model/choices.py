@@ -234,7 +234,7 @@ class _Sweep:
 
     @cached_property
     def _before(self) -> tuple[Ints, Ints, Ints]:
-        """States by what may follow them, one following state after the other: where each begins, and how many."""
+        """The predecessors of all states, state after state; where those of each state begin, and how many they are."""
         following = self.choices.following
         state = np.repeat(self.choices.state, self.n_entries)[np.argsort(following, kind="stable")]
         n_entries = np.bincount(following, minlength=self.n + 1)

@@ -64,7 +64,7 @@ def _choosing(mdp: TabularMDP, policy: Ints | Floats) -> csr_array:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What is best in an MDP, what chance gets, and the dense model that says so."""
+    """The solution of an MDP: Q*, the values of the optimal and the random policy, and the dense model."""
 
     q: Floats  # (S, A) Q*
     transition: Floats  # (S, A, S) γ P
@@ -73,7 +73,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """What there is to gain over chance."""
+        """The value of the optimal policy less that of the random one."""
         return max(self.optimal_value - self.random_value, 1e-9 * (1 + abs(self.optimal_value)))
 
 

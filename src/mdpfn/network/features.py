@@ -32,7 +32,7 @@ DOUBT_UNIT = 0.5  # of asinh Q: optimists and pessimists that are further apart 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Visited pairs in the order of the statistics, then what is never visited."""
+    """Features of all tokens: visited pairs in the order of the table, then unvisited ones."""
 
     pair: Floats  # (visited + B, ·), the unvisited pairs last
     state: Floats  # (states, ·)
@@ -49,7 +49,7 @@ def plain_features(model: EmpiricalModel) -> Features:
 
 
 def planned_features(info: ProblemInfo, estimates: Estimates) -> Features:
-    """The paper's, and what classical planners make of the same statistics, which the network only has to correct.
+    """The paper's features, and the plans of classical planners, which the network only has to correct.
 
     Values are those of rewards divided by their scale; asinh lets them range over orders of magnitude.
     """
@@ -160,7 +160,7 @@ def _known_before(z: PairTable, info: ProblemInfo) -> Floats:
 
 
 def _seen(model: EmpiricalModel, outcomes: Floats) -> Floats:
-    """(B, 10) what each problem is like, as far as it was seen: what is true of most pairs may hold for the others.
+    """(B, 10) statistics over the visited pairs of each problem, which may hold for unvisited pairs too.
 
     How much was seen; whether the same action leads to the same state again; where pairs lead; rewards. The loops that
     stand for terminal states are nothing that was seen.

@@ -16,7 +16,7 @@ EPSILON = 1e-5  # of nn.LayerNorm
 
 
 def compiled(function: F) -> F:
-    """Sums in any order, but what is not finite stays so: a run that explodes must be seen to."""
+    """Compile a function; sums may be reordered, but NaN and infinity are kept, so that divergence is noticed."""
     jit = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
     return cast(F, jit(function))
 

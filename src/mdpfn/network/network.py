@@ -38,7 +38,7 @@ class MLP(nn.Module):
 
 
 class PlanResidual(nn.Module):
-    """What plans say of every pair, without a detour through the network; untrained, certainty equivalence.
+    """A skip connection from the plans to the outputs; untrained, it gives the certainty-equivalent plan.
 
     How far each is followed depends on the state, and is the same for all actions in it: so the network can trust a
     plan without blurring what it says.
@@ -61,7 +61,7 @@ class PlanResidual(nn.Module):
 
 
 class ActionPooling(nn.Module):
-    """What an action did in the states where it was tried, for pairs of which nothing else is known.
+    """Shifts the logits of untried pairs by the mean embedding of their action in states where it was tried.
 
     Without it, all actions that were never tried in a state look alike. Untrained, it says nothing.
     """
@@ -73,7 +73,7 @@ class ActionPooling(nn.Module):
             nn.init.zeros_(weight)
 
     def forward(self, pairs: Tensor, tokens: Tokens[Tensor]) -> Tensor:
-        """(all pairs,) what is added to the logit of a pair; 0 where it was tried."""
+        """(all pairs,) the shift of each logit; 0 for tried pairs."""
         n_visited = len(tokens.pair_action)
         visited = torch.cat([pairs[:n_visited], tokens.row_features[:n_visited]], dim=1)
         mean = visited.new_zeros(len(tokens.action_features), visited.shape[1])

@@ -59,7 +59,7 @@ class Tokens(Generic[Array]):
 
 
 class Answer(NamedTuple, Generic[Array]):
-    """What the network says of every pair of every MDP, MDP after MDP, state after state."""
+    """The outputs of the network for every pair of every MDP, in order of MDP, state and action."""
 
     policy_logits: Array  # (pairs,) u(s, a)
     q_quantiles: Array  # (pairs, levels) quantiles of asinh(Q*(s, a) / reward scale), in rising order

@@ -21,7 +21,7 @@ from mdpfn.network.step import StepWeights
 
 
 class Graph:
-    """Who attends to whom and who is averaged into whom, in the order in which the kernels walk."""
+    """The edges of attention and of the means over actions, sorted for the kernels."""
 
     def __init__(self, tokens: Tokens[Tensor], edge_bias: Tensor) -> None:
         n_visited, n_states = len(tokens.pair_state), len(tokens.state_mdp)
@@ -42,7 +42,7 @@ class Graph:
 
 
 class Memory:
-    """Buffers that outlive a training step: fresh ones come from the system page by page."""
+    """Buffers that are reused from one training step to the next, as fresh memory is slow."""
 
     def __init__(self) -> None:
         self.buffers: dict[tuple[str, int], Tensor] = {}
@@ -63,7 +63,7 @@ _unused: list[Memory] = []  # a pass backward leaves its memory to the next pass
 
 
 class Update:
-    """LayerNorm(h + W dropout(GELU(hidden)) + b), the second half of what happens to pairs and to states."""
+    """LayerNorm(h + W dropout(GELU(hidden)) + b), the second half of the update of pairs and of states."""
 
     def __init__(self, name: str, weights: Sequence[Tensor], rate: float, memory: Memory) -> None:
         self.name, self.memory, self.rate = name, memory, rate
@@ -141,7 +141,7 @@ class Passes:
         )
 
     def singles(self, number: int) -> tuple[Tensor, Tensor]:
-        """States that are an only successor, and what they say to the pairs they succeed."""
+        """States that are the only successor of some pair, and their messages to these pairs."""
         n = self.graph.single_states.shape[0]
         return self.take("chosen", number, n), self.take("single", -1, n)
 
@@ -210,7 +210,7 @@ class Passes:
 
 
 class Propagation(torch.autograd.Function):
-    """h_s and h_sa after K steps, from those before, what e_sa adds to the hidden layer and the query, and weights."""
+    """h_s and h_sa after K steps, from those before, the constant parts of hidden layer and query, and the weights."""
 
     @staticmethod
     def forward(

@@ -12,7 +12,7 @@ from mdpfn.network.packing import Tokens
 
 
 class StepWeights(NamedTuple):
-    """What a step multiplies with and adds: W [a; b] = W_a a + W_b b, and W_m W_o is one matrix."""
+    """The weights of a step, split by input: W [a; b] = W_a a + W_b b, and W_m W_o is one matrix."""
 
     source: Tensor  # (2 d, d) W_k and W_v
     source_bias: Tensor
@@ -35,7 +35,7 @@ class StepWeights(NamedTuple):
 
 
 class StepConstants(NamedTuple):
-    """What pairs add in every step, whatever became of them, and how they attend."""
+    """The parts of hidden layer, query and attention logits that are the same in every step."""
 
     hidden: Tensor  # (pairs, d) of e_sa, with the bias
     query: Tensor  # (attending pairs, d) of e_sa, with the bias, divided by √d_h
