@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from mdpfn.errors import MdpfnError
 from mdpfn.network.config import NetworkConfig
@@ -105,11 +106,14 @@ def test_settings_that_do_not_fit_together_are_refused(tmp_path, changes, messag
 
 @pytest.mark.slow
 def test_two_processes_go_on_as_if_never_stopped(tmp_path):
+    """A signal to any process stops all at the same step, and going on equals never having stopped."""
     config = tmp_path / "config.json"
     config.write_text(json.dumps(TASKS.to_dict()))
     for run, stop in (("stopped", 3), ("stopped", 0), ("whole", 0)):
         done = train_together(config, tmp_path / run, stop)
         assert done.returncode == 0, done.stderr
+    for run, step in (("stopped", 3), ("stopped", 6), ("whole", 6)):
+        assert identical(*(load_file(tmp_path / run / f"rank-{rank}-step-{step}.safetensors") for rank in (0, 1)))
     assert identical(final_state(tmp_path / "stopped"), final_state(tmp_path / "whole"))
     assert metrics_of(tmp_path / "stopped") == metrics_of(tmp_path / "whole")
     sources = {name.split(".")[0] for name in final_state(tmp_path / "whole") if name.startswith("source")}

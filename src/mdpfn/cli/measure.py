@@ -31,7 +31,7 @@ def reproduce(
 
     _positive("workers", workers)
     stored = stored_weights(weights)
-    words = ["reproduce", what, "--weights", weights]
+    words = _words("reproduce", what, weights=weights)
     found: dict[str, tuple[Any, Any]] = {
         "table": (convergence, convergence.ConvergenceProtocol()),
         "offline": (offline, offline.OfflineProtocol()),
@@ -70,8 +70,8 @@ def study(
     if what == "compute":
         if snapshots is None:
             raise MdpfnError("snapshots", None, "compute is measured on the snapshots of a run", "give --snapshots DIR")
-        cells, words = compute.cells(compute.ComputeProtocol(), snapshots), ["--snapshots", str(snapshots)]
-        _measure(cells, (compute.IDENTITY, compute.MEASURED), path, ["study", what, *words], workers)
+        cells, words = compute.cells(compute.ComputeProtocol(), snapshots), _words("study", what, snapshots=snapshots)
+        _measure(cells, (compute.IDENTITY, compute.MEASURED), path, words, workers)
         return
     studies: dict[str, tuple[Any, Any]] = {
         "depth": (depth, depth.DepthProtocol()),
@@ -85,7 +85,7 @@ def study(
         studies[what] = calibration, calibration.CalibrationProtocol()
     module, protocol = studies[what]
     for model in weights:
-        cells, words = module.cells(protocol, stored_weights(model)), ["study", what, "--weights", model]
+        cells, words = module.cells(protocol, stored_weights(model)), _words("study", what, weights=model)
         _measure(cells, (module.IDENTITY, module.MEASURED), path, words, workers)
 
 
@@ -151,14 +151,9 @@ def leaderboard(
         raise MdpfnError("logged", True, "logs are learned from offline", "add --offline")
     if mdps is not None and out.suffix != ".csv":
         raise MdpfnError("out", repr(str(out)), "with --mdps it is a .csv file", "give --out FILE.csv")
-    words = ["leaderboard", "--episodes", str(episodes), "--seeds", str(seeds), "--weights", weights]
-    words += ["--agents", *agents] if agents else []
-    words += ["--environments", *environments] if environments else []
-    words += ["--mdps", mdps.name] if mdps is not None else []
-    words += ["--offline"] if offline else []
-    words += ["--logged"] if logged else []
-    words += ["--budgets", *map(str, budgets)] if budgets else []
-    words += ["--units", *map(str, units)] if units else []
+    chosen_by = {"agents": agents, "environments": environments, "mdps": mdps and mdps.name}
+    mode = {"offline": offline, "logged": logged, "budgets": budgets, "units": units}
+    words = _words("leaderboard", episodes=episodes, seeds=seeds, weights=weights, **chosen_by, **mode)
     known = ENVIRONMENTS if mdps is None else {found.name: found for found in load_environments(mdps)}
     chosen = [known[name] for name in _chosen("environments", environments, tuple(known))]
     agents = _chosen("agents", agents, (IN_CONTEXT, *(OFFLINE_BASELINES if offline else BASELINES)))
@@ -207,8 +202,17 @@ def _vector_leaderboard(
     there = [each for each in chosen if each.is_there]
     agents = _chosen("agents", agents, protocol.AGENTS)
     cells = protocol.cells(protocol.VectorProtocol(episodes), stored_weights(weights), agents, there, seeds)
-    words = ["leaderboard", "--vectors", "--episodes", str(episodes), "--seeds", str(seeds)]
+    words = _words("leaderboard", vectors=True, episodes=episodes, seeds=seeds)
     _measure(cells, (protocol.IDENTITY, protocol.MEASURED), path, words, workers)
+
+
+def _words(*command: str, **options: Any) -> list[str]:
+    """The words of a command line with these options, as rows of result files name it; empty options are left out."""
+    words = [*command]
+    for name, value in options.items():
+        values = value if isinstance(value, tuple) else () if value is True else (value,)
+        words += [f"--{name}", *map(str, values)] if value else []
+    return words
 
 
 def _measure(cells: Any, columns: tuple[Any, Any], path: Path, words: list[str], workers: int) -> None:
