@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from mdpfn.result import Result
     from mdpfn.spaces.discretize import Discretize
     from mdpfn.spaces.squashed import SquashedGaussian
-    from mdpfn.vector_explanation import VectorExplanation
-    from mdpfn.vector_result import VectorResult
+    from mdpfn.vectors.explanation import VectorExplanation
+    from mdpfn.vectors.result import VectorResult
     from mdpfn.weights import Model, load_model
     from mdpfn.weights.limits import Limits
     from mdpfn.worth import Improvement, PolicyValue, Regret, Risk, Worth
@@ -60,8 +60,8 @@ _HOME = {
     "TabularMDP": "mdpfn.model.mdp",
     "Transition": "mdpfn.evidence",
     "UnknownStateWarning": "mdpfn.plan",
-    "VectorExplanation": "mdpfn.vector_explanation",
-    "VectorResult": "mdpfn.vector_result",
+    "VectorExplanation": "mdpfn.vectors.explanation",
+    "VectorResult": "mdpfn.vectors.result",
     "Worth": "mdpfn.worth",
     "load_model": "mdpfn.weights",
 }

@@ -34,7 +34,7 @@ from mdpfn.result import Result, write_json
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
-from mdpfn.vector_explanation import VectorExplanation
+from mdpfn.vectors.explanation import VectorExplanation
 from mdpfn.weights import DEFAULT_WEIGHTS, load_model
 from mdpfn.worth import PolicyLike, PolicyValue
 

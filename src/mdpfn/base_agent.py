@@ -28,7 +28,7 @@ from mdpfn.result import Result
 from mdpfn.safe import kept_to
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.features import StateFactors
-from mdpfn.vector_result import VectorResult
+from mdpfn.vectors.result import VectorResult
 from mdpfn.weights import Model
 from mdpfn.weights.limits import Limits
 from mdpfn.weights.planner import NetworkPlanner

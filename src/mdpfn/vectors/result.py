@@ -9,8 +9,8 @@ from mdpfn.arrays import Floats, Ints
 from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.vector_problem import VectorProblem
-from mdpfn.phase_portrait import plot_values
 from mdpfn.result import Result
+from mdpfn.vectors.phase_portrait import plot_values
 
 
 class VectorResult(Result):
