@@ -61,6 +61,11 @@ def entry_rows(matrix: Any) -> Ints:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
+def normalized(weights: Floats) -> Floats:
+    """Weights as probabilities: divided by their sums along the last axis."""
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True), dtype=np.float64)
+
+
 def sums_by(group: Ints, values: Floats | Bools, n: int = 0) -> Floats:
     """(at least n,) sum of the values in each group."""
     return np.asarray(np.bincount(group, weights=values, minlength=n), dtype=np.float64)

@@ -1,6 +1,6 @@
 """Behaviour cloning: do what was done in the data."""
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, normalized
 from mdpfn.online.learner import Learner
 
 
@@ -15,5 +15,4 @@ class BehaviourCloning(Learner):
         """(S, A) π(a | s) = N(s, a) / N(s); any action in states without data."""
         n_visits = self.evidence.table().visits_table()
         n_visits[n_visits.sum(axis=1) == 0] = 1.0
-        policy: Floats = n_visits / n_visits.sum(axis=1, keepdims=True)
-        return policy
+        return normalized(n_visits)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, normalized
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.online.learner import Learner
 
@@ -28,8 +28,7 @@ class SPIBB(Learner):
         """(S, A) the improved policy."""
         model = EmpiricalModel.of(self.evidence.table())
         n_visits = self.evidence.table().visits_table()
-        logged = np.where(n_visits.sum(axis=1, keepdims=True) > 0, n_visits, 1.0)
-        logged /= logged.sum(axis=1, keepdims=True)
+        logged = normalized(np.where(n_visits.sum(axis=1, keepdims=True) > 0, n_visits, 1.0))
         free = n_visits >= self.least_visits
         kept, rest = np.where(free, 0.0, logged), np.where(free, logged, 0.0).sum(axis=1)
         policy, before = logged, -np.inf

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, normalized
 
 T = TypeVar("T")
 
@@ -27,6 +27,5 @@ def whole(rng: np.random.Generator, low: int, high: int) -> int:
 
 def simplex(rng: np.random.Generator, concentration: float, shape: tuple[int, ...]) -> Floats:
     """Symmetric Dirichlet distributions along the last axis."""
-    weight = np.maximum(rng.standard_gamma(concentration, shape), 1e-8)  # a tiny concentration can underflow to 0
-    distribution: Floats = weight / weight.sum(axis=-1, keepdims=True)
-    return distribution
+    weight = np.maximum(rng.standard_gamma(concentration, shape), 1e-8)  # a small concentration can underflow to 0
+    return normalized(weight)

@@ -9,8 +9,8 @@ from mdpfn.errors import MdpfnError
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.geometry import sample_geometry, sample_neighbours
 from mdpfn.prior.rewards import sample_keep_probability, sample_positive_fraction, sample_rewards
-from mdpfn.prior.sizes import sample_n_actions, sample_n_states, sample_outdegree
-from mdpfn.prior.transitions import sample_concentration, sample_transition
+from mdpfn.prior.sizes import log_uniform, sample_n_actions, sample_n_states, sample_outdegree
+from mdpfn.prior.transitions import sample_transition
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def sample_mdp(
     outdegree = min(sample_outdegree(rng, config.max_outdegree), n_states)
     pool_size = min(outdegree * config.n_actions[1] // 2, n_states)  # |N(s, a)| = O·A_max/2
     pool = sample_neighbours(rng, sample_geometry(rng), n_states, max(pool_size, outdegree))
-    concentration = sample_concentration(rng, *config.concentration)
+    concentration = log_uniform(rng, *config.concentration)  # α: near-deterministic to diffuse rows
     transition = sample_transition(rng, pool, n_actions, outdegree, concentration)
     keep, positive = sample_keep_probability(rng), sample_positive_fraction(rng)
     reward = sample_rewards(rng, n_states, n_actions, keep, positive)

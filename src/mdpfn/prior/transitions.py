@@ -4,14 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mdpfn.arrays import Ints
-from mdpfn.prior.sizes import log_uniform
-
-SMALLEST_WEIGHT = 1e-8  # a Gamma(0.05) draw can underflow to 0; a support of size O stays one
-
-
-def sample_concentration(rng: np.random.Generator, low: float, high: float) -> float:
-    """α ~ LogUniform(low, high): near-deterministic to diffuse rows (Table 2)."""
-    return log_uniform(rng, low, high)
+from mdpfn.prior.draws import simplex
 
 
 def sample_transition(
@@ -21,7 +14,6 @@ def sample_transition(
     n_states, pool_size = pool.shape
     order = rng.random((n_states, n_actions, pool_size)).argsort(axis=-1)[:, :, :outdegree]
     support = pool[np.arange(n_states)[:, None, None], order]
-    weight = np.maximum(rng.standard_gamma(concentration, support.shape), SMALLEST_WEIGHT)
-    weight /= weight.sum(axis=-1, keepdims=True)
+    weight = simplex(rng, concentration, support.shape)
     row_start = np.arange(n_states * n_actions + 1) * outdegree
     return csr_array((weight.reshape(-1), support.reshape(-1), row_start), shape=(n_states * n_actions, n_states))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, normalized
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import PRICE, EarningExplorer
@@ -20,5 +20,4 @@ def earning_policy(table: PairTable, info: ProblemInfo, episode: int, budget: in
     row = np.full(n_states, len(carried.known))
     row[carried.known] = np.arange(len(carried.known))
     best = carried.exploring >= carried.exploring.max(axis=1, keepdims=True) - NEARLY_AS_GOOD * carried.scalars[PRICE]
-    policy: Floats = (best / best.sum(axis=1, keepdims=True))[row].reshape(-1)
-    return policy
+    return np.ravel(normalized(best)[row])

@@ -6,7 +6,7 @@ this one. An agent must find out that nothing it does now changes what comes lat
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, normalized
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, simplex, whole
@@ -47,8 +47,7 @@ def _arrival(rng: np.random.Generator, n_contexts: int) -> Floats:
     problem = np.arange(n_contexts)
     gap = np.abs(problem[:, None] - problem)
     near = np.exp(-np.minimum(gap, n_contexts - gap) / log_uniform(rng, 0.2, 3.0))
-    drift: Floats = near / near.sum(axis=1, keepdims=True)
-    return drift
+    return normalized(near)
 
 
 def _means(rng: np.random.Generator, n_contexts: int, n_actions: int) -> Floats:

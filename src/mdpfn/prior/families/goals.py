@@ -6,7 +6,7 @@ not always a place with directions, but an action tends to do similar things in 
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Floats, Ints, normalized
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.draws import coin, simplex, whole
 from mdpfn.prior.geometry import sample_geometry, sample_neighbours
@@ -46,5 +46,4 @@ def _shifts(rng: np.random.Generator, n_states: int, n_actions: int) -> tuple[In
     outdegree = min(sample_outdegree(rng, 4), n_states)
     next_state = np.argpartition(distance, outdegree - 1, axis=-1)[:, :, :outdegree]
     weight = -np.take_along_axis(distance, next_state, axis=-1) / (reach * log_uniform(rng, 0.2, 2.0)) ** 2
-    probability = np.exp(weight - weight.max(axis=-1, keepdims=True))
-    return next_state, probability / probability.sum(axis=-1, keepdims=True)
+    return next_state, normalized(np.exp(weight - weight.max(axis=-1, keepdims=True)))

@@ -7,7 +7,7 @@ state is where both are.
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Floats, Ints, normalized
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin
@@ -60,6 +60,4 @@ def _habit(rng: np.random.Generator, moves: Ints, towards: bool) -> Floats:
     distance = np.minimum(shortest_path(adjacency, unweighted=True), n_places)
     sign = -1.0 if towards else 1.0
     keenness = 0.0 if coin(rng, 0.3) else log_uniform(rng, 0.3, 5.0)
-    weight = adjacency * np.exp(sign * keenness * distance.T[:, None, :])
-    habit: Floats = weight / weight.sum(axis=-1, keepdims=True)
-    return habit
+    return normalized(adjacency * np.exp(sign * keenness * distance.T[:, None, :]))
