@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 
 setup: $(VENV)/installed ## create .venv and install the package in it
 
-demo: setup ## learn FrozenLake beside baselines, draw what is learned and earned
+demo: setup ## learn FrozenLake, CliffWalking and Taxi beside baselines, draw what is earned and learned
 	$(BIN)/python -m mdpfn demo --out demo/learning.png
 
 test: $(VENV)/installed-dev browser ## lint, types, import contracts, the whole test suite, documentation

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from mdpfn import Agent, cli
+from mdpfn.cli.demo import DISCOUNT, EVERY, WORLDS, live
 from mdpfn.cli.live import BLOCKS, sparkline
+from mdpfn.model.exact import policy_value
 from mdpfn.weights import save_model
 from tests.interface import tiny_model
 
@@ -201,10 +203,19 @@ def test_the_demo_draws_one_picture_and_says_what_next(
 ) -> None:
     run(monkeypatch, "demo", "--episodes", "3", "--seeds", "1", "--out", str(tmp_path / "demo.png"))
     shown = capsys.readouterr().out
-    assert all(
-        name in shown for name in ("mdpfn-1", "R-MAX", "UCB-VI", "PSRL", "Q-learning", "Agent.from_pretrained()")
-    )
+    for name in ("mdpfn-1", "R-MAX", "UCB-VI", "PSRL", "Q-learning", "CliffWalking", "Taxi", "Agent.from_pretrained()"):
+        assert name in shown
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_shows_what_users_get() -> None:
+    lake = WORLDS["FrozenLake"]
+    returns, worth = live("mdpfn-1", lake, 6, seed=1)
+    agent = Agent.from_pretrained()
+    assert returns == agent.solve(lake.gymnasium_id, 6, seed=1, discount=DISCOUNT).returns.tolist()
+    mdp = lake.mdp()
+    assert worth[-1] == mdp.start @ policy_value(mdp, agent.plan().greedy)
+    assert len(worth) == 6 // EVERY
 
 
 def test_what_cannot_be_compared_is_refused_before_anything_runs(

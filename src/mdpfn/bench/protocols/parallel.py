@@ -7,10 +7,11 @@ random numbers from generators named after it: the number of workers changes how
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
+from typing import TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from mdpfn.bench.protocols.results import Cell, ResultsFile
 from mdpfn.progress import Progress
 
+T = TypeVar("T")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -42,13 +44,20 @@ def measure_cells(cells: Sequence[Cell], results: ResultsFile, *, workers: int) 
     if not missing:
         return
     title, done = results.path.stem.replace("_", " "), len(cells) - len(missing)
-    with Progress(title, len(cells), done=done) as progress, _pool(min(workers, len(missing))) as pool:
-        with _environment(ONE_THREAD):  # workers start as work is submitted and inherit it
-            running = {pool.submit(cell.measure): cell for cell in missing}
-        for finished in as_completed(running):
-            results.replace(running[finished], finished.result())
+    with Progress(title, len(cells), done=done) as progress:
+        for number, rows in in_processes([cell.measure for cell in missing], workers=workers):
+            results.replace(missing[number], rows)
             done += 1
             progress.update(done)
+
+
+def in_processes(tasks: Sequence[Callable[[], T]], *, workers: int) -> Iterator[tuple[int, T]]:
+    """The number and the result of every task, as they are finished."""
+    with _pool(min(workers, len(tasks))) as pool:
+        with _environment(ONE_THREAD):  # workers start as work is submitted and inherit it
+            running = {pool.submit(task): number for number, task in enumerate(tasks)}
+        for finished in as_completed(running):
+            yield running[finished], finished.result()
 
 
 @contextmanager
