@@ -9,9 +9,12 @@ import pandas as pd
 import pytest
 from gymnasium import spaces
 from numpy.testing import assert_array_equal
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mdpfn import Agent, MdpfnError
 from mdpfn.evidence.smoothed import SmootherConfig
+from mdpfn.evidence.smoothed.world_model import WorldModel
+from mdpfn.planners.node_values import NodeModel
 from mdpfn.spaces.json import space_from_json, space_to_json
 from mdpfn.spaces.vectors import GridCodec
 from tests.test_vectors import FORCE, MOTION, linear_world
@@ -318,6 +321,23 @@ def test_vector_environments():
     assert len(result.returns) == 8
     assert result.returns[-3:].mean() > -20
     assert len(agent.evidence.memory.starts) in range(8, 12)
+
+
+def test_planning_and_looking_ahead_take_one_thread_and_leave_the_others_as_they_were(monkeypatch):
+    seen = []
+    solved, rolled = NodeModel.feared_and_hoped, WorldModel.roll
+    monkeypatch.setattr(NodeModel, "feared_and_hoped", lambda *given: seen.append(blas_threads()) or solved(*given))
+    monkeypatch.setattr(WorldModel, "roll", lambda *given: seen.append(blas_threads()) or rolled(*given))
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        Agent.from_pretrained().solve(rail(), 3, seed=0)
+        assert blas_threads() == before
+    assert seen
+    assert all(threads == {1} for threads in seen)
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
 def test_exploiting_only():

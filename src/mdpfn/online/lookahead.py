@@ -11,6 +11,7 @@ from mdpfn.arrays import Floats, Ints
 from mdpfn.evidence.smoothed.config import SmootherConfig
 from mdpfn.evidence.smoothed.nodes import Nodes
 from mdpfn.evidence.smoothed.world_model import WorldModel
+from mdpfn.online.one_thread import on_one_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class VectorPlan:
         value = self.nodes.interpolate(x, self.hope, self.hope_slope)[0]
         return value if self.model.potential is None else value - self.model.potential(x)
 
+    @on_one_thread
     def action_values(self, x: Floats, config: SmootherConfig, *, curious: bool = False) -> Floats:
         """(n, actions) Q(x, a) of observations (n, d)."""
         n, n_actions = len(x), len(self.model.codes)

@@ -10,6 +10,7 @@ from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.lost import attainable, is_lost
 from mdpfn.online.lookahead import VectorPlan
+from mdpfn.online.one_thread import on_one_thread
 from mdpfn.online.selection import Lived, Selection
 from mdpfn.online.snapshot import Snapshot
 from mdpfn.online.underway import Underway
@@ -135,6 +136,7 @@ class VectorLearner:
         tau = self.config.tolerance_lived * (plan.value_range if plan is not None else 1.0)
         return softmax(q / max(tau, 1e-300))
 
+    @on_one_thread
     def replan(self) -> None:
         """Make a plan from everything that is known."""
         evidence, config, newest = self.evidence, self.config, self.selection.newest
