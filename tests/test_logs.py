@@ -131,10 +131,11 @@ class TestEpisodes:
             assert {agent.plan().states[i]: n for i, n in starts.items()} == {"new": 2, "active": 1}
 
     def test_dates_as_text(self, tmp_path: Path, reader: str) -> None:
-        log = {**JOURNEY, "time": [f"2026-01-{day:02} 12:00" for day in (1, 2, 30, 1, 2)]}
-        path = written(tmp_path / "log.csv", shuffled(log))
-        agent = tiny_agent().fit(path, columns=ROLES, max_gap=timedelta(days=7))
-        assert agent.statistics.n_transitions == 4
+        for form in ("2026-01-{:02} 12:00", "2026-01-{:02}T12:00:00Z"):
+            log = {**JOURNEY, "time": [form.format(day) for day in (1, 2, 30, 1, 2)]}
+            path = written(tmp_path / "log.csv", shuffled(log))
+            agent = tiny_agent().fit(path, columns=ROLES, max_gap=timedelta(days=7))
+            assert agent.statistics.n_transitions == 4
         other = written(tmp_path / "log2.csv", {**JOURNEY, "time": ["31.1.2026"] * 5})
         with pytest.raises(MdpfnError, match=r"'31\.1\.2026'.*2026-01-31"):
             tiny_agent().fit(other, columns=ROLES)

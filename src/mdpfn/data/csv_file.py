@@ -67,7 +67,7 @@ def sniff(path: Path, given: Given | None) -> Layout:
         raise
     except (OSError, ValueError, EOFError, zlib.error) as error:
         limit = f"it could not be read as text ({error})"
-        raise MdpfnError("the file", repr(str(path)), limit, "check the path and the encoding") from None
+        raise MdpfnError("the file", repr(str(path)), limit, "check the path, or save it as UTF-8") from None
     delimiter = max(",;\t|", key=header.count)
     names = tuple(name.strip() for name in next(_fields(path, [header], delimiter), []))
     if len(set(names)) < len(names):

@@ -89,7 +89,9 @@ def _sortable(values: Any) -> Any:
 
 def _steps(time: Any) -> Any:
     """(n − 1,) how far times are apart."""
-    return np.diff(time.astype("datetime64[us]") if time.dtype.kind == "U" else time)
+    if time.dtype.kind != "U":
+        return np.diff(time)
+    return np.diff(np.char.rstrip(time, "Zz").astype("datetime64[us]"))  # NumPy knows no zones: UTC is meant anyway
 
 
 def _gap(gap: Any, time: Any) -> Any:
