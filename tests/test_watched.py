@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from mdpfn import Agent, Callback
+from mdpfn import Agent, Callback, MdpfnError
 from mdpfn.progress import LINE_EVERY, PATIENCE, Progress, duration
 from tests.interface import tiny_agent
 
@@ -113,6 +113,15 @@ def test_a_function_may_be_a_callback_and_changes_nothing() -> None:
     alone.solve(env, 5, seed=0, verbose=0)
     assert sum(seen) == 5
     assert watched.problem.history.returns == alone.problem.history.returns
+
+
+@pytest.mark.parametrize("wrong", [5, "progress", Ours, [None]])
+def test_what_cannot_be_called_back_is_refused_before_anything_runs(wrong: Any) -> None:
+    agent = tiny_agent()
+    with pytest.raises(MdpfnError, match="callback is"):
+        agent.solve(gym.make("FrozenLake-v1"), 2, seed=0, callback=wrong)
+    with pytest.raises(MdpfnError, match="knows no problem yet"):
+        agent.predict(0)
 
 
 def test_evaluate_policy_of_stable_baselines_takes_the_agent() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.online.history import History
 
 
@@ -83,6 +84,10 @@ class Callbacks:
 
     def __init__(self, given: CallbackLike, agent: Any, history: History) -> None:
         several = given if isinstance(given, list | tuple) else [] if given is None else [given]
+        for one in several:
+            if not (hasattr(one, "on_step") or callable(one)) or isinstance(one, type):
+                limit = "it must be an mdpfn.Callback, or a function of (locals, globals)"
+                raise MdpfnError("callback", shown(one), limit, "make one, or leave it out")
         self.callbacks = [one if hasattr(one, "on_step") else _Function(one) for one in several]
         self.history, self._n_episodes = history, len(history.returns)
         self.locals: dict[str, Any] = {"self": agent, "history": history, "dones": [False]}
