@@ -2,10 +2,11 @@
 
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 from mdpfn.bench.figures.data import Row
 from mdpfn.bench.figures.leaderboard import Scores
-from mdpfn.bench.figures.style import MARKERS, PAGE_WIDTH, PALETTE, figure, plot_band, score_axes
+from mdpfn.bench.figures.style import BLUE, MARKERS, PAGE_WIDTH, PALETTE, figure, plot_band, score_axes
 
 CSV = "leaderboard.csv"
 PANELS = {"earned": "earned so far, while learning", "score": "worth of the policy known by then"}
@@ -15,15 +16,18 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
     """One file; the bands are one standard error of the mean over environments, from the seeds."""
     path = directory / "leaderboard_curves.png"
     names = list(Scores.of(rows, measure="earned").agents)
-    looks = zip(cycle(PALETTE), cycle(MARKERS), [*["-"] * len(PALETTE), *["--"] * len(PALETTE)], strict=False)
-    styles = dict(zip(names, looks, strict=False))
+    others = cycle([colour for colour in PALETTE if colour != BLUE])  # the best one's own, and thicker
+    colours = [BLUE, *(next(others) for _ in names[1:])]
+    styles = ["-"] * len(PALETTE) + ["--"] * (len(names) - len(PALETTE))
+    looks = dict(zip(names, zip(colours, cycle(MARKERS), styles, strict=False), strict=False))
     with figure(path, PAGE_WIDTH, 3.4) as made:
         panels = made.subplots(1, len(PANELS), sharey=True)
         for axes, (measure, title) in zip(panels, PANELS.items(), strict=True):
             scores = Scores.of(rows, measure=measure)
             for agent in names:
-                colour, marker, style = styles[agent]
-                look = {"color": colour, "marker": marker, "linestyle": style, "label": agent}
+                colour, marker, style = looks[agent]
+                look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": style, "label": agent}
+                look |= {"linewidth": 2.2, "markersize": 4.5, "zorder": 3} if agent == names[0] else {}
                 plot_band(axes, scores.x, scores.agents[agent].mean(axis=0), scores.spread[agent], **look)
             score_axes(axes, scores.x.tolist())
             axes.set_ylim(-0.12, 1.02)
