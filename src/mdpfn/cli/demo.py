@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,7 +31,7 @@ The same with your own problem:
     agent = Agent.from_pretrained()
     print(agent.solve("FrozenLake-v1", episodes=100))    # your environment, or its id; agent.fit("log.csv") for data
 
-or in a terminal: mdpfn solve FrozenLake-v1, mdpfn fit log.csv; and to play with it: mdpfn play"""
+or in a terminal: {mdpfn} solve FrozenLake-v1, {mdpfn} fit log.csv; and to play with it: {mdpfn} play"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,20 @@ def demo(episodes: int = 60, seeds: int = 2, out: Path = Path("demo/learning.png
     best = {name: Scorer(world.mdp()).optimal_value for name, world in WORLDS.items()}
     _draw(curves, best, seeds, out)
     report = {"curves": curves, "best": best, "written": [str(out)]}
-    answer("\n".join([*_table(curves, best, episodes, seeds), f"drawn: {out}", WHAT_NEXT]), report, json)
+    answer(
+        "\n".join([*_table(curves, best, episodes, seeds), f"drawn: {out}", WHAT_NEXT.format(mdpfn=_command())]),
+        report,
+        json,
+    )
+
+
+def _command() -> str:
+    """What to type for this very `mdpfn`, whether or not it is on the path."""
+    ours = Path(sys.executable).with_name("mdpfn")
+    on_path = shutil.which("mdpfn")
+    if (on_path is not None and Path(on_path) == ours) or not ours.exists():
+        return "mdpfn"
+    return str(ours.relative_to(Path.cwd()) if ours.is_relative_to(Path.cwd()) else ours)
 
 
 def _curves(episodes: int, seeds: int) -> Curves:
