@@ -19,8 +19,6 @@ def python_blocks(page: Path) -> list[str]:
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    if page.name == "README.md":
-        (tmp_path / "transitions.csv").write_text("state,action,reward,next_state\n0,0,1.0,1\n1,1,0.0,0\n0,1,0.0,0\n")
     for block in python_blocks(page):
         exec(compile(block, str(page), "exec"), names)
 
