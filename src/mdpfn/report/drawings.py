@@ -11,7 +11,7 @@ from mdpfn.result import Result
 WIDTH = 150  # of an interval
 MOST_STATES = 24  # in the graph
 SMALLEST_SHARE = 0.05  # of the visits that an edge must have to be drawn
-COLUMN, ROW = 190, 74  # distances in the graph
+COLUMN, ROW = 190, 104  # distances in the graph: labels above and below a circle have room
 
 
 def interval(action: ActionEvidence, low: float, high: float) -> str:
