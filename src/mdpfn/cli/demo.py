@@ -64,9 +64,9 @@ def live(name: str, world: World, episodes: int, seed: int) -> tuple[list[float]
     from mdpfn.agent import Agent
     from mdpfn.baselines.problem import baseline_problem
     from mdpfn.model.exact import policy_value
+    from mdpfn.online.env_adapters import spaces_of
     from mdpfn.online.history import History
     from mdpfn.online.options import Options
-    from mdpfn.online.worlds import spaces_of
 
     env, mdp = gymnasium.make(world.gymnasium_id, **world.options), world.mdp()
     worth: list[float] = []

@@ -91,7 +91,8 @@ def _policy(explained: list[Explanation], n_all: int) -> str:
         "Rows with a mark differ from what was done most often.</p>"
     )
     return (
-        f"<div class=wide><table class=to-do><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{note}{more}"
+        f"<div class=wide><table class=to-do><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"{note}{more}"
     )
 
 
