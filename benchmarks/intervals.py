@@ -41,8 +41,8 @@ WIDTH = 1e-6  # of the largest value; narrower intervals have no width
 def main(
     json: Path | None = None,
     mdps: Path | None = None,
-    worlds: int = 150,
-    samples: int = 3,
+    worlds: int = 400,
+    samples: int = 8,
     weights: str = "mdpfn-1",
 ) -> None:
     """Print the table of coverage by visits per pair, and write it to a file.

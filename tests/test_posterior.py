@@ -5,7 +5,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from scipy.stats import beta, kstest
+from scipy.stats import beta, kstest, norm
+from scipy.stats import t as student
 
 from mdpfn import Agent, Statistics, TabularMDP
 from mdpfn.bench.environments import ENVIRONMENTS
@@ -14,7 +15,7 @@ from mdpfn.model.exact import Scorer, optimal_q, policy_value
 from mdpfn.model.policy_values import occupancy
 from mdpfn.planners.arrival import arrival_rewards
 from mdpfn.planners.posterior import ModelPosterior, reward_error
-from mdpfn.planners.q_posterior import q_quantiles, tail_steps
+from mdpfn.planners.q_posterior import effective_visits, q_quantiles, tail_steps
 from mdpfn.planners.unseen import _chances_of_new, unseen_weights
 
 LEVELS = (0.05, 0.5, 0.95)
@@ -68,8 +69,25 @@ def test_a_pair_never_visited_is_worth_what_the_prior_says():
     history = Statistics.from_transitions([0, 0], [0, 0], [1.0, 1.0], [0, 0], n_actions=2)
     posterior = _posterior(history, np.array([2.0, 5.0, 9.0]))
     q = q_quantiles(posterior, 0.5, _rng())
-    np.testing.assert_allclose(q[0, 1], [2, 5, 9])
-    np.testing.assert_allclose(q[0, 0], 1 + 0.5 * np.array([2, 5, 9]))
+    heavier = (student.ppf(0.95, 4) / student.ppf(0.75, 4)) / (norm.ppf(0.95) / norm.ppf(0.75))
+    np.testing.assert_allclose(q[0, 1], 5 + heavier * np.array([-3, 0, 4]))
+    np.testing.assert_allclose(q[0, 0], 1 + 0.5 * q[0, 1])
+
+
+def test_the_tails_of_a_value_are_those_of_the_pairs_that_its_doubt_comes_from():
+    """State 0 leads to 1 for sure, as 1,000 visits say; what 1 pays is known from four, and 2 pays by chance too."""
+    s = [0] * 1000 + [1] * 4 + [2] * 100
+    r = [0.0] * 1000 + [1.0, -1.0] * 2 + [3.0, -3.0] * 50
+    to = [1] * 1000 + [3] * 4 + [1] * 100
+    ended = [False] * 1000 + [True] * 4 + [False] * 100
+    posterior = _posterior(Statistics.from_transitions(s, [0] * len(s), r, to, ended))
+    found = effective_visits(posterior, np.zeros((4, 1)), 0.5)[:, 0]
+    error = reward_error(posterior.table) ** 2  # Var[r̂] of 0, 1 and 2
+    own = error / posterior.table.n_visits
+    assert found[1] == pytest.approx(4)
+    assert found[0] == pytest.approx((error[0] + error[1] / 4) / (own[0] + own[1] / 4))
+    assert found[2] == pytest.approx((error[2] + error[1] / 4) / (own[2] + own[1] / 4))
+    assert found[1] < found[0] < found[2]
 
 
 def test_what_was_seen_once_says_that_more_may_come():

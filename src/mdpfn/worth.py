@@ -23,7 +23,7 @@ from mdpfn.model.policy_values import occupancy
 from mdpfn.plan import Plan
 from mdpfn.planners.policies import one_hot
 from mdpfn.planners.posterior import ModelPosterior, Models
-from mdpfn.planners.q_posterior import tail_steps
+from mdpfn.planners.q_posterior import CERTAIN, tail_steps
 
 DRAWS = 128
 REGRET_DRAWS = 48
@@ -182,12 +182,13 @@ class Worth:
     def of_table(self, policy: Floats, *, chosen: bool = False) -> PolicyValue:
         """The value of π (S, A), which may have been chosen by the same data."""
         at_start, by_state = self._draws(policy), self._expected.policy_value(policy, self.discount)[0]
+        contributions = self._contributions(policy)
         return PolicyValue(
             float(at_start.mean()) - self._excess(at_start, chosen=chosen),
-            self._calibrated(at_start, chosen=chosen),
+            self._calibrated(at_start, contributions, chosen=chosen),
             by_state,
             self._effective_sample_size(policy),
-            self._risks(self._contributions(policy)),
+            self._risks(contributions),
         )
 
     @cached_property
@@ -207,7 +208,8 @@ class Worth:
         """(draws,) V(π) − V(logged); exactly 0 where both are the same."""
         if self._is_logged(policy):
             return np.zeros(DRAWS)
-        return self._calibrated(self._draws(policy) - self._logged_draws, chosen=chosen)
+        contributions = self._contributions(policy, self.logged_policy)
+        return self._calibrated(self._draws(policy) - self._logged_draws, contributions, chosen=chosen)
 
     def _is_logged(self, policy: Floats) -> bool:
         return bool((policy == self.logged_policy)[self._visits.sum(axis=1) > 0].all())
@@ -279,13 +281,19 @@ class Worth:
         counts = start > 0
         return max(float((best.mean(axis=0) - expected)[counts] @ start[counts]), 0.0)
 
-    def _calibrated(self, draws: Floats, *, chosen: bool) -> Floats:
+    def _calibrated(self, draws: Floats, contributions: Floats, *, chosen: bool) -> Floats:
         """Draws with tails as heavy as `tail_steps` says, less the excess of what was chosen by the same data."""
         mean, spread, excess = draws.mean(), draws.std(), self._excess(draws, chosen=chosen)
         if spread > 0:
             level = scipy.special.ndtr((draws - mean) / spread)
-            draws = mean + spread * tail_steps(self._posterior.n_visits, np.clip(level, 1e-3, 1 - 1e-3))
+            draws = mean + spread * tail_steps(self._visits_behind(contributions), np.clip(level, 1e-3, 1 - 1e-3))
         return draws - excess
+
+    def _visits_behind(self, contributions: Floats) -> float:
+        """Visits of the pairs that a variance (rows,) comes from: their harmonic mean, weighted by it."""
+        variance = np.where(self._posterior.unvisited, 0.0, contributions)
+        by_visits = float((variance / self._models.table.n_visits).sum())
+        return float(variance.sum()) / by_visits if by_visits > 0 else CERTAIN
 
     def _excess(self, draws: Floats, *, chosen: bool) -> float:
         """What is taken off: nothing from what is known exactly."""

@@ -99,12 +99,6 @@ class ModelPosterior:
             on_arrival=on_arrival,
         )
 
-    @property
-    def n_visits(self) -> float:
-        """Visits of a visited pair, as their harmonic mean: pairs with few of them leave most open."""
-        n = self.table.n_visits[~self.unvisited]
-        return float(1 / np.mean(1 / n)) if len(n) else 0.0
-
     def prior_values(self) -> Floats:
         """(S,) what the best action of a state is worth at the lowest level of the prior; 0 where none is."""
         lowest = np.full(int(self.table.n_states[0]), -np.inf)
