@@ -7,7 +7,8 @@ often, and with logs of soft policies 0.3 and 0.6 of the way from random to opti
 Intervals of Q* are those of `Agent.plan`. Those of the value of the recommended policy at the start, and of what it
 gains over the logged one, are those of `result.value` and `result.improvement`. An interval counts where it has a
 width: where nothing is left to chance, values are known exactly. `… with exact ones` counts those too, as covered if
-the truth is what they say. MDPs have the same weight each; all but the worlds get several samples of data.
+the truth is what they say. MDPs have the same weight each; all but the worlds get several samples of data. Errors of
+the pairs of one sample go together, so that shares have a standard error of about 0.02.
 """
 
 from __future__ import annotations

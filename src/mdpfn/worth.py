@@ -286,14 +286,18 @@ class Worth:
         mean, spread, excess = draws.mean(), draws.std(), self._excess(draws, chosen=chosen)
         if spread > 0:
             level = scipy.special.ndtr((draws - mean) / spread)
-            draws = mean + spread * tail_steps(self._visits_behind(contributions), np.clip(level, 1e-3, 1 - 1e-3))
+            n = self._visits_behind(contributions, chosen=chosen)
+            draws = mean + spread * tail_steps(n, np.clip(level, 1e-3, 1 - 1e-3))
         return draws - excess
 
-    def _visits_behind(self, contributions: Floats) -> float:
-        """Visits of the pairs that a variance (rows,) comes from: their harmonic mean, weighted by it."""
-        variance = np.where(self._posterior.unvisited, 0.0, contributions)
-        by_visits = float((variance / self._models.table.n_visits).sum())
-        return float(variance.sum()) / by_visits if by_visits > 0 else CERTAIN
+    def _visits_behind(self, contributions: Floats, *, chosen: bool) -> float:
+        """Visits of the pairs that a variance (rows,) comes from: their harmonic mean, weighted by it.
+
+        What was chosen by the same data is in doubt by all pairs that it was chosen among, each with the same weight.
+        """
+        weight = np.where(self._posterior.unvisited, 0.0, 1.0 if chosen else contributions)
+        by_visits = float((weight / self._models.table.n_visits).sum())
+        return float(weight.sum()) / by_visits if by_visits > 0 else CERTAIN
 
     def _excess(self, draws: Floats, *, chosen: bool) -> float:
         """What is taken off: nothing from what is known exactly."""
