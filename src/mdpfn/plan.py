@@ -13,6 +13,7 @@ from mdpfn.data.pandas_frame import pandas_frame
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
+from mdpfn.planners.overruling import overruled
 from mdpfn.planners.policies import best_actions, greedy_actions, one_hot, softmax
 from mdpfn.planners.posterior import ModelPosterior, ignorant_prior
 from mdpfn.planners.problem_info import ProblemInfo
@@ -67,8 +68,15 @@ class Plan:
 
     @cached_property
     def policy(self) -> Floats:
-        """(S, A) π(a | s) = softmax_a u(s, a), or the safe policy."""
-        return softmax(self.policy_logits) if self.safe_policy is None else self.safe_policy
+        """(S, A) π(a | s) = the softmax of the scores, or the safe policy."""
+        return softmax(self.scores) if self.safe_policy is None else self.safe_policy
+
+    @cached_property
+    def scores(self) -> Floats:
+        """(S, A) the network's logits, overruled by the data where that leaves no doubt (`planners.overruling`)."""
+        if self.network_quantiles is None or self.observed is None or not len(self.observed.pair):
+            return self.policy_logits
+        return overruled(self.policy_logits, self.posterior, self.discount)
 
     @cached_property
     def greedy(self) -> Ints:
@@ -81,10 +89,10 @@ class Plan:
         if self.safe_policy is not None:
             return best_actions(self.safe_policy)
         if self.risk is None:
-            return greedy_actions(self.policy_logits, self.unknown)
-        plausible = self.policy_logits >= self.policy_logits.max(axis=1, keepdims=True) - PLAUSIBLE
+            return greedy_actions(self.scores, self.unknown)
+        plausible = self.scores >= self.scores.max(axis=1, keepdims=True) - PLAUSIBLE
         q = np.where(plausible, self.q_at(self.risk), -np.inf)
-        return best_actions(np.where(q == q.max(axis=1, keepdims=True), self.policy_logits, -np.inf))
+        return best_actions(np.where(q == q.max(axis=1, keepdims=True), self.scores, -np.inf))
 
     @cached_property
     def recommended(self) -> Floats:
@@ -103,7 +111,7 @@ class Plan:
             chance = self.safe_policy[row] if mask is None else self.safe_policy[row] * mask
             if chance.any():
                 return int((rng or self._chance).choice(len(chance), p=chance / chance.sum()))
-        logits = self.policy_logits[row] if mask is None else np.where(mask, self.policy_logits[row], -np.inf)
+        logits = self.scores[row] if mask is None else np.where(mask, self.scores[row], -np.inf)
         if rng is not None:
             return int(rng.choice(len(logits), p=softmax(logits[None])[0]))
         best = int(self.greedy[row])

@@ -1,0 +1,43 @@
+"""The data overrules the network where it leaves no doubt.
+
+A network that was trained on little data may stay with what the prior says, however much is observed: of a log with ten
+thousand visits and a single way out it made a policy that goes in circles. Where its action was tried
+often, and another is better in all models drawn from the posterior, that one takes its place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mdpfn.arrays import Floats, Ints
+from mdpfn.planners.policies import TIE, best_actions, greedy_actions
+from mdpfn.planners.posterior import ModelPosterior
+
+FIRST_DRAWS, MORE_DRAWS = 4, 12  # models; only what is better in all of the first is asked of the others
+LEAST_VISITS = 5  # of the network's action: with fewer, the prior says more about it than the data
+LEAST_GAIN = 1e-6  # of the largest |Q*|: less is rounding
+
+
+def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Floats:
+    """(S, A) the logits, with those of two actions exchanged where the second is surely better than the best."""
+    rng, states = np.random.default_rng(0), np.arange(len(logits))
+    visits = np.zeros(logits.size)
+    visits[posterior.table.pair] = np.where(posterior.unvisited, 0.0, posterior.table.n_visits)
+    visits = visits.reshape(logits.shape)
+    drawn = posterior.drawn(rng, FIRST_DRAWS).optimal_q(discount)
+    least = LEAST_GAIN * float(np.abs(drawn[np.isfinite(drawn)]).max(initial=0.0))
+    chosen, better = greedy_actions(logits), best_actions(np.where(np.isfinite(logits), drawn.mean(axis=0), -np.inf))
+
+    def surely_better(drawn: Floats, states: Ints) -> Ints:
+        gain = drawn[:, states, better[states]] - drawn[:, states, chosen[states]]
+        return states[(gain > least).all(axis=0)]
+
+    states = surely_better(drawn, np.flatnonzero(visits[states, chosen] >= LEAST_VISITS))
+    if len(states):
+        states = surely_better(posterior.drawn(rng, MORE_DRAWS).optimal_q(discount), states)
+    if not len(states):
+        return logits
+    exchanged = logits.copy()
+    exchanged[states, chosen[states]] = logits[states, better[states]]
+    exchanged[states, better[states]] = logits[states].max(axis=1) + 2 * TIE  # others may be as good as the chosen one
+    return exchanged
