@@ -20,10 +20,9 @@ LEAST_GAIN = 1e-6  # of the largest |Q*|: less is rounding
 
 def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Floats:
     """(S, A) the logits, with those of two actions exchanged where the second is surely better than the best."""
-    rng, states = np.random.default_rng(0), np.arange(len(logits))
+    rng, n_actions = np.random.default_rng(0), logits.shape[1]
     visits = np.zeros(logits.size)
     visits[posterior.table.pair] = np.where(posterior.unvisited, 0.0, posterior.table.n_visits)
-    visits = visits.reshape(logits.shape)
     drawn = posterior.drawn(rng, FIRST_DRAWS).optimal_q(discount)
     least = LEAST_GAIN * float(np.abs(drawn[np.isfinite(drawn)]).max(initial=0.0))
     chosen, better = greedy_actions(logits), best_actions(np.where(np.isfinite(logits), drawn.mean(axis=0), -np.inf))
@@ -32,7 +31,8 @@ def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Flo
         gain = drawn[:, states, better[states]] - drawn[:, states, chosen[states]]
         return states[(gain > least).all(axis=0)]
 
-    states = surely_better(drawn, np.flatnonzero(visits[states, chosen] >= LEAST_VISITS))
+    tried = visits[np.arange(len(logits)) * n_actions + chosen] >= LEAST_VISITS
+    states = surely_better(drawn, np.flatnonzero(tried))
     if len(states):
         states = surely_better(posterior.drawn(rng, MORE_DRAWS).optimal_q(discount), states)
     if not len(states):
