@@ -153,6 +153,7 @@ CASES: dict[str, tuple[str, Case]] = {
     "an unknown environment id": ("env", lambda: solve("NoSuchLake-v0")),
     "no episodes": ("episodes", lambda: solve("FrozenLake-v1", episodes=0)),
     "half an episode": ("episodes", lambda: solve("FrozenLake-v1", episodes=1.5)),
+    "a budget beside the episodes": ("budget", lambda: solve("FrozenLake-v1", budget=8)),
     "episodes of no steps": ("max_episode_steps", lambda: solve("FrozenLake-v1", max_episode_steps=0)),
     "a large box": ("the observation space", lambda: solve(with_space("observation_space", spaces.Box(0, 1, (99,))))),
     "continuous actions": ("the action space", lambda: solve(with_space("action_space", spaces.Box(0, 1)))),

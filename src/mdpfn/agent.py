@@ -174,6 +174,8 @@ class Agent(BaseAgent):
         if max_episode_steps is not None:
             whole_number("max_episode_steps", max_episode_steps, low=1)
         check_flag("resume", resume, "use True to go on")
+        if "budget" in options:
+            raise MdpfnError("budget", "given", "the budget of solve is its episodes", "use episodes")
         env = made_env(env)
         spaces = spaces_of(env)
         with self._all_or_nothing():

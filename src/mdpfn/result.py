@@ -265,9 +265,10 @@ def save_picture(figure: Figure, path: Path) -> None:
         raise MdpfnError("path", repr(str(path)), f"no picture can be written there ({error})", "use .png") from None
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file with a line for every key."""
+    lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in content.items())
+    write_text(path, "{\n " + ",\n ".join(lines) + "\n}\n")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -81,7 +81,7 @@ class Options:
         """Options by name, where None counts as left out; `discount` is the default one."""
         for name in given:
             if name not in cls.__dataclass_fields__:
-                limit = f"the options are {', '.join(cls.__dataclass_fields__)}"
+                limit = f"the options are {', '.join(sorted(OptionFields.__annotations__))}"
                 raise MdpfnError("the option", shown(name), limit, "check its name")
         return cls(**({"discount": discount} | {name: value for name, value in given.items() if value is not None}))
 
