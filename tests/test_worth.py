@@ -9,9 +9,9 @@ import pytest
 from mdpfn import Agent, MdpfnError
 from mdpfn.bench.environments import ENVIRONMENTS
 from mdpfn.bench.protocols.logged_data import LogSource, soft_policy
-from mdpfn.importance import ImportanceCheck, Steps
 from mdpfn.model.exact import optimal_q, policy_value
 from mdpfn.worth import Worth
+from mdpfn.worth.importance import ImportanceCheck, Steps
 from tests.test_explanation import LOG
 
 

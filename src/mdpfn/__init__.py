@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mdpfn.evidence.smoothed import SmoothedEvidence
     from mdpfn.evidence.smoothed.memory import Batch
     from mdpfn.explanation import ActionEvidence, Explanation
-    from mdpfn.importance import ImportanceCheck
     from mdpfn.model.mdp import TabularMDP
     from mdpfn.online.callback import Callback
     from mdpfn.online.history import History
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from mdpfn.vectors.result import VectorResult
     from mdpfn.weights import Model, load_model
     from mdpfn.weights.limits import Limits
-    from mdpfn.worth import Improvement, PolicyValue, Regret, Risk, Worth
+    from mdpfn.worth import ImportanceCheck, Improvement, PolicyValue, Regret, Risk, Worth
 
 _HOME = {
     "ActionEvidence": "mdpfn.explanation",
@@ -42,7 +41,7 @@ _HOME = {
     "Evidence": "mdpfn.evidence",
     "Explanation": "mdpfn.explanation",
     "History": "mdpfn.online.history",
-    "ImportanceCheck": "mdpfn.importance",
+    "ImportanceCheck": "mdpfn.worth",
     "Improvement": "mdpfn.worth",
     "Limits": "mdpfn.weights.limits",
     "Model": "mdpfn.weights",

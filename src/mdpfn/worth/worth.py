@@ -8,22 +8,22 @@ the better one of two looks too good by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Floats
-from mdpfn.errors import MdpfnError, shown
-from mdpfn.importance import ImportanceCheck, read_episodes
 from mdpfn.model.policy_values import occupancy
 from mdpfn.plan import Plan
-from mdpfn.planners.policies import one_hot
 from mdpfn.planners.posterior import ModelPosterior, Models
 from mdpfn.planners.q_posterior import CERTAIN, tail_steps
+from mdpfn.worth.importance import ImportanceCheck, read_episodes
+from mdpfn.worth.policy_table import PolicyLike, as_table
+from mdpfn.worth.values import Improvement, PolicyValue, Regret, Risk
 
 DRAWS = 128
 REGRET_DRAWS = 48
@@ -33,120 +33,6 @@ MEDIAN = np.array([0.5])
 LUCK = 0.5  # standard deviations that are taken off at most; of two equals, the one that looks better has 0.56
 ROUNDING = 1e-9  # of a value: by less, no policy is better than another
 SPREAD = 1.08  # that values of the logged policy have beyond that of draws
-
-PolicyLike: TypeAlias = Any
-"""A table (S, A) or (S,), a mapping or a function from states to actions, "logged", or a `Plan`."""
-
-
-class Risk(NamedTuple):
-    """A pair, and the share of the variance of a value that comes from not knowing better what it does."""
-
-    state: Any
-    action: Any
-    share: float
-    n_visits: float
-
-    def __str__(self) -> str:
-        return f"{self.action} in {self.state} ({self.share:.0%}, tried {self.n_visits:g} times)"
-
-    def __repr__(self) -> str:
-        return f"Risk({self})"
-
-
-class _Drawn:
-    """A number of which there are draws. With little data their tails are so heavy that they have no mean."""
-
-    mean: float
-    draws: Floats
-
-    def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """Where it lies with this probability."""
-        if not 0 < level < 1:
-            raise MdpfnError("level", shown(level), "it must lie in (0, 1)", "use a value such as 0.9")
-        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
-
-    def __float__(self) -> float:
-        return self.mean
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        return f"{self.mean:.4g}, with 90 % in {low:.4g} … {high:.4g}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PolicyValue(_Drawn):
-    """The discounted value of a policy, averaged over the starts of episodes."""
-
-    mean: float
-    draws: Floats  # (draws,)
-    by_state: Floats  # (S,) expected value from each state on
-    effective_sample_size: float  # how many transitions that tell of this policy the log is worth
-    risks: tuple[Risk, ...]  # what the uncertainty comes from, largest first
-    check: ImportanceCheck | None = None  # by importance weights, where episodes were given
-
-    def __repr__(self) -> str:
-        return f"PolicyValue({self})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "mean": self.mean,
-            "interval_90": list(self.interval()),
-            "effective_sample_size": self.effective_sample_size,
-            "risks": [{**risk._asdict(), "state": str(risk.state), "action": str(risk.action)} for risk in self.risks],
-        }
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Improvement(_Drawn):
-    """V(new) − V(logged): how much better a policy is than what was done so far."""
-
-    mean: float
-    draws: Floats  # (draws,)
-    new: PolicyValue
-    logged: PolicyValue
-    risks: tuple[Risk, ...]
-
-    @property
-    def probability(self) -> float:
-        """That the new policy is better."""
-        return float((self.draws > 0).mean() + (self.draws == 0).mean() / 2)
-
-    @property
-    def how_probable(self) -> str:
-        """The same in words: draws cannot tell what is certain."""
-        p = self.probability
-        return "more than 99 %" if p > 0.99 else "less than 1 %" if p < 0.01 else f"{100 * p:.0f} %"
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}; better with {self.how_probable} probability"
-
-    def __repr__(self) -> str:
-        return f"Improvement({self})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        named = [{**risk._asdict(), "state": str(risk.state), "action": str(risk.action)} for risk in self.risks]
-        return {
-            "mean": self.mean,
-            "interval_90": list(self.interval()),
-            "probability": self.probability,
-            "new": self.new.to_dict(),
-            "logged": self.logged.to_dict(),
-            "risks": named,
-        }
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Regret(_Drawn):
-    """V* − V(π): how much is still to be gained over a policy, by whoever knew the problem."""
-
-    mean: float
-    draws: Floats  # (draws,) ≥ 0
-
-    def __repr__(self) -> str:
-        return f"Regret({self})"
 
 
 class Worth:
@@ -348,46 +234,3 @@ class Worth:
             for i in most
             if variance[i] > 0 and z.state[i] < len(states)
         )
-
-
-def as_table(policy: PolicyLike, plan: Plan) -> Floats:
-    """(S, A) probabilities of a policy in any of its forms."""
-    shape = plan.policy_logits.shape
-    if isinstance(policy, Mapping) or callable(policy):
-        return _named(policy, plan)
-    table = np.asarray(policy)
-    if (
-        table.shape == shape[:1]
-        and table.dtype.kind in "iu"
-        and table.size
-        and 0 <= table.min() <= table.max() < shape[1]
-    ):
-        return one_hot(table, shape[1])
-    if table.shape != shape or table.dtype.kind not in "iuf":
-        limit = f"it must be (S, A) = {shape} probabilities, (S,) columns of actions, or map states to actions"
-        raise MdpfnError("policy", shown(policy), limit, 'give one of these, or "logged"')
-    probabilities = table.astype(np.float64)
-    if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1, atol=1e-6):
-        raise MdpfnError("policy", "a table", "its rows must be probabilities", "divide every row by its sum")
-    if (probabilities[~np.isfinite(plan.policy_logits)] > 0).any():
-        raise MdpfnError("policy", "a table", "it takes actions that do not exist", "leave these out")
-    return probabilities
-
-
-def _named(policy: Mapping[Any, Any] | Callable[[Any], Any], plan: Plan) -> Floats:
-    """The same of a mapping or a function; where nothing is to be decided, it need not say anything."""
-    assert plan.observed is not None
-    assert plan.encoding is not None
-    choose = policy.get if isinstance(policy, Mapping) else policy
-    decides = plan.observed.reached_mask() & ~plan.observed.terminal_mask()
-    columns = np.zeros(len(plan.policy_logits), dtype=np.int64)
-    for row, state in enumerate(plan.states):
-        if decides[row]:
-            action = choose(state)
-            if action is None:
-                limit = f"it says nothing of {shown(state)}"
-                raise MdpfnError(
-                    "policy", "a mapping", limit, "give an action for every state that episodes go on from"
-                )
-            columns[row] = plan.encoding.actions.encode(action)
-    return one_hot(columns, plan.policy_logits.shape[1])
