@@ -7,6 +7,8 @@ often, and another is better in all models drawn from the posterior, that one ta
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
@@ -23,7 +25,8 @@ def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Flo
     rng, n_actions = np.random.default_rng(0), logits.shape[1]
     visits = np.zeros(logits.size)
     visits[posterior.table.pair] = np.where(posterior.unvisited, 0.0, posterior.table.n_visits)
-    drawn = posterior.drawn(rng, FIRST_DRAWS).optimal_q(discount)
+    known = _without_prior(posterior, discount)
+    drawn = known.drawn(rng, FIRST_DRAWS).optimal_q(discount)
     least = LEAST_GAIN * float(np.abs(drawn[np.isfinite(drawn)]).max(initial=0.0))
     chosen, better = greedy_actions(logits), best_actions(np.where(np.isfinite(logits), drawn.mean(axis=0), -np.inf))
 
@@ -34,10 +37,18 @@ def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Flo
     tried = visits[np.arange(len(logits)) * n_actions + chosen] >= LEAST_VISITS
     states = surely_better(drawn, np.flatnonzero(tried))
     if len(states):
-        states = surely_better(posterior.drawn(rng, MORE_DRAWS).optimal_q(discount), states)
+        states = surely_better(known.drawn(rng, MORE_DRAWS).optimal_q(discount), states)
     if not len(states):
         return logits
     exchanged = logits.copy()
     exchanged[states, chosen[states]] = logits[states, better[states]]
     exchanged[states, better[states]] = logits[states].max(axis=1) + 2 * TIE  # others may be as good as the chosen one
     return exchanged
+
+
+def _without_prior(posterior: ModelPosterior, discount: float) -> ModelPosterior:
+    """The posterior of somebody who never does what was not tried: the prior alone overrules nobody."""
+    z = posterior.table
+    worst = -2 * float(np.abs(z.mean_reward).max(initial=0.0)) / (1 - discount)
+    prior = np.where(posterior.unvisited[:, None], worst, posterior.prior)
+    return replace(posterior, prior=prior)
