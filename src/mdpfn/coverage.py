@@ -11,7 +11,8 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence import Statistics
-from mdpfn.plan import THIN_VISITS, Plan
+from mdpfn.plan import Plan
+from mdpfn.planners.overruling import THIN_VISITS
 
 SCARCE = 0.3  # share of the pairs of reached states; where fewer were tried, the budget was too small
 EXAMPLES = 5  # how many of many a summary names

@@ -13,7 +13,7 @@ from mdpfn.data.pandas_frame import pandas_frame
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
-from mdpfn.planners.overruling import overruled
+from mdpfn.planners.overruling import THIN_VISITS, overruled
 from mdpfn.planners.policies import best_actions, greedy_actions, one_hot, softmax
 from mdpfn.planners.posterior import ModelPosterior, ignorant_prior
 from mdpfn.planners.problem_info import ProblemInfo
@@ -23,7 +23,6 @@ from mdpfn.spaces.encoding import SpaceEncoding
 
 PLAUSIBLE = 1.0  # logits below the best one, and an action may still be chosen for its quantiles
 MOST_SHOWN = 20  # states that a printed plan lists
-THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
 
 Support: TypeAlias = Literal["data", "data and prior", "prior"]
 OnUnknown: TypeAlias = Literal["warn", "raise", "best"]

@@ -16,16 +16,13 @@ from mdpfn.planners.policies import TIE, best_actions, greedy_actions
 from mdpfn.planners.posterior import ModelPosterior
 
 FIRST_DRAWS, MORE_DRAWS = 4, 12  # models; only what is better in all of the first is asked of the others
-LEAST_VISITS = 5  # of the network's action: with fewer, the prior says more about it than the data
+THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
 LEAST_GAIN = 1e-6  # of the largest |Q*|: less is rounding
 
 
 def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Floats:
     """(S, A) the logits, with those of two actions exchanged where the second is surely better than the best."""
-    rng, n_actions = np.random.default_rng(0), logits.shape[1]
-    visits = np.zeros(logits.size)
-    visits[posterior.table.pair] = np.where(posterior.unvisited, 0.0, posterior.table.n_visits)
-    known = _without_prior(posterior, discount)
+    rng, known = np.random.default_rng(0), _without_prior(posterior, discount)
     drawn = known.drawn(rng, FIRST_DRAWS).optimal_q(discount)
     least = LEAST_GAIN * float(np.abs(drawn[np.isfinite(drawn)]).max(initial=0.0))
     chosen, better = greedy_actions(logits), best_actions(np.where(np.isfinite(logits), drawn.mean(axis=0), -np.inf))
@@ -34,7 +31,7 @@ def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Flo
         gain = drawn[:, states, better[states]] - drawn[:, states, chosen[states]]
         return states[(gain > least).all(axis=0)]
 
-    tried = visits[np.arange(len(logits)) * n_actions + chosen] >= LEAST_VISITS
+    tried = posterior.table.visits_table()[np.arange(len(logits)), chosen] >= THIN_VISITS
     states = surely_better(drawn, np.flatnonzero(tried))
     if len(states):
         states = surely_better(known.drawn(rng, MORE_DRAWS).optimal_q(discount), states)
