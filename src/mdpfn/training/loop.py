@@ -31,6 +31,7 @@ from mdpfn.training.optimization import (
     optimizer_tensors,
     restore_optimizers,
 )
+from mdpfn.training.products import fast_products
 from mdpfn.training.progress import Progress
 from mdpfn.training.sources import Metrics, make_source
 from mdpfn.version import __version__
@@ -205,7 +206,7 @@ def train(
 
     Under torchrun, every process calls this. `command` is for the card of the model.
     """
-    with _process_group():
+    with _process_group(), fast_products():
         trainer = Trainer(config, directory, minutes)
         with trainer.directory.owned() if trainer.rank == 0 else nullcontext():
             checkpoint = trainer.directory.newest()

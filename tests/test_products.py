@@ -1,0 +1,28 @@
+"""Products by the faster library: as exact as before, and only while asked for."""
+
+import pytest
+import torch
+
+from mdpfn.training import products
+from mdpfn.training.products import fast_products
+
+
+def test_products_stay_as_exact_as_float32(one_thread: None) -> None:
+    x, w = torch.randn(300, 128), torch.randn(128, 256)
+    with fast_products():
+        found = x @ w
+    torch.testing.assert_close(found.double(), x.double() @ w.double(), rtol=1e-4, atol=1e-4)
+
+
+def test_the_setting_of_before_comes_back_even_after_an_error() -> None:
+    before = torch.get_float32_matmul_precision()
+    with pytest.raises(KeyError), fast_products():
+        raise KeyError
+    assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize(("error", "expected"), [(1e-3, "highest"), (1e-7, "medium")])
+def test_where_it_would_round_it_is_not_used(monkeypatch: pytest.MonkeyPatch, error: float, expected: str) -> None:
+    monkeypatch.setattr(products, "_product_error", lambda: error)
+    with fast_products():
+        assert torch.get_float32_matmul_precision() == expected
