@@ -30,17 +30,14 @@ class Segments:
         return total
 
     def maxima(self, rows: np.ndarray) -> np.ndarray:
-        """(n, d) the largest of the rows (rows, d) of each segment; −∞ where it has none."""
-        order, first = self._runs
-        top = np.full((self.n, rows.shape[1]), -np.inf, dtype=rows.dtype)
-        top[self.segment[order[first]]] = np.maximum.reduceat(rows[order], first, axis=0)
+        """(n, d) the largest of the rows (rows, d) of each segment, if they ascend and none is empty."""
+        top: np.ndarray = np.maximum.reduceat(rows, self._first, axis=0)
         return top
 
     @cached_property
-    def _runs(self) -> tuple[Ints, Ints]:
-        """Rows ordered by segment, and the places at which a segment begins."""
-        order = self.segment.argsort(kind="stable")
-        return order, np.flatnonzero(np.diff(self.segment[order], prepend=-1))
+    def _first(self) -> Ints:
+        """(n,) where each segment begins."""
+        return self.segment.searchsorted(np.arange(self.n))
 
 
 def successor_attention(
@@ -49,15 +46,15 @@ def successor_attention(
     """(pairs, d) m⁽ⁱ⁾_sa = Σ_s' softmax_s'(α⁽ⁱ⁾_sa) v⁽ⁱ⁾_s' for every head i, the heads side by side (equation 2)."""
     width = query.shape[1]
     split = (-1, heads, width // heads)
-    logits = np.einsum("ehd,ehd->eh", query[edges.segment].reshape(split), key[edge_state].reshape(split))
+    asked, offered = query.take(edges.segment, axis=0), key.take(edge_state, axis=0)
+    logits = np.einsum("ehd,ehd->eh", asked.reshape(split), offered.reshape(split))
     weights = segment_softmax(logits + edge_bias[:, None], edges)
-    messages = weights[:, :, None] * value[edge_state].reshape(split)
+    messages = weights[:, :, None] * value.take(edge_state, axis=0).reshape(split)
     return edges.sums(messages.reshape(-1, width))
 
 
 def segment_softmax(logits: np.ndarray, segments: Segments) -> np.ndarray:
     """(edges, heads) softmax over the edges of each segment, separately per head."""
-    top = segments.maxima(logits)
-    weight = np.exp(logits - top[segments.segment])
-    softmax: np.ndarray = weight / segments.sums(weight)[segments.segment]
-    return softmax
+    weight: np.ndarray = np.exp(logits - segments.maxima(logits).take(segments.segment, axis=0))
+    weight /= segments.sums(weight).take(segments.segment, axis=0)
+    return weight

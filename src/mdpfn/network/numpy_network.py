@@ -21,7 +21,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Step: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
 
 NORM_EPSILON = 1e-5  # of torch's LayerNorm
-GELU_STEPS, GELU_RANGE = 256, 8  # grid points per unit, and how far the grid goes
+GELU_STEPS, GELU_RANGE = 1024, 8  # grid points per unit, and how far the grid goes
 
 
 class Linear(NamedTuple):
@@ -40,12 +40,12 @@ class LayerNorm(NamedTuple):
 
     weight: Array
     bias: Array
+    share: Array  # (d,) 1 / d each: a product with it is a mean
 
     def __call__(self, x: Array) -> Array:
         """(n, d) of (n, d)."""
-        share = np.full(x.shape[1], 1 / x.shape[1], x.dtype)
-        normed: Array = x - (x @ share)[:, None]
-        variance = np.square(normed) @ share
+        normed: Array = x - (x @ self.share)[:, None]
+        variance = np.square(normed) @ self.share
         variance += NORM_EPSILON
         normed /= np.sqrt(variance)[:, None]
         normed *= self.weight
@@ -69,7 +69,7 @@ class MLP(NamedTuple):
 
 
 class _Folded(NamedTuple):
-    """Weights as a step of propagation uses them: W [a; b] = W_a a + W_b b, piece by piece."""
+    """Weights as steps and readout use them: W [a; b] = W_a a + W_b b, piece by piece."""
 
     query_h: Array
     query_e: Linear
@@ -78,6 +78,10 @@ class _Folded(NamedTuple):
     message: Array
     state: Linear
     state_mean: Array
+    head_s: Linear
+    head_sa: Array
+    head_e: Array
+    head_row: Array
 
 
 class NumpyNetwork:
@@ -101,10 +105,12 @@ class NumpyNetwork:
         self.output = self._linear("output")  # W_o
         self.pair_update = self._mlp("pair_update")  # φ_sa [h_sa; m_sa; e_sa]
         self.state_update = self._mlp("state_update")  # φ_s [h_s; mean_a h_sa]
-        self.pair_norm = LayerNorm(*self._linear("pair_norm"))
-        self.state_norm = LayerNorm(*self._linear("state_norm"))
+        share = np.full(config.width, 1 / config.width, self.dtype)
+        self.pair_norm = LayerNorm(*self._linear("pair_norm"), share)
+        self.state_norm = LayerNorm(*self._linear("state_norm"), share)
         self.head = self._mlp("head")  # φ_head [h_s; h_sa; e_sa; plans]
-        self.reads_plans = config.inputs == "planned"
+        self.trust = self._mlp("plan_residual.trust") if config.inputs == "planned" else None
+        self.shift = self._mlp("action_pooling.shift") if config.action_pooling else None
 
     def _linear(self, name: str) -> Linear:
         return Linear(self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
@@ -120,18 +126,17 @@ class NumpyNetwork:
     def plan_residual(self, plans: Array, trust: Array) -> Array:
         """(…, outputs) policy and quantiles of plans (…, features), given the trust in them (…, features)."""
         out: Array = plans @ self.weights["plan_residual.always.weight"].T
-        out[:, 0] += np.einsum("nf,nf->n", trust, plans)
+        out[:, 0] += np.vecdot(trust, plans)
         return out
 
-    def action_pooling(self, pairs: Array, tokens: Tokens[Array]) -> Array:
+    def action_pooling(self, shift: MLP, pairs: Array, tokens: Tokens[Array]) -> Array:
         """(all pairs,) what is added to the logit of a pair; 0 where it was tried."""
         n_visited = len(tokens.pair_action)
         visited = np.concatenate([pairs[:n_visited], tokens.row_features[:n_visited]], axis=1)
         actions = Segments(tokens.pair_action, len(tokens.action_features), self.dtype)
         mean = actions.sums(visited * tokens.action_weight[:, None])
-        shift = self._mlp("action_pooling.shift")(np.concatenate([mean, tokens.action_features], axis=1))
-        by_kind = np.zeros((len(shift), 3), self.dtype)  # nothing for TRIED, then UNTRIED, then UNKNOWN
-        by_kind[:, 1:] = shift
+        by_kind = np.zeros((len(mean), 3), self.dtype)  # nothing for TRIED, then UNTRIED, then UNKNOWN
+        by_kind[:, 1:] = shift(np.concatenate([mean, tokens.action_features], axis=1))
         added: Array = by_kind[tokens.logit_action, tokens.logit_kind]
         return added
 
@@ -155,11 +160,12 @@ class NumpyNetwork:
 
     @cached_property
     def _folded(self) -> _Folded:
-        """What `_propagation` makes of the weights alone."""
+        """What `_propagation` and `_readout` make of the weights alone."""
         d = self.config.width
         scale = self.dtype.type((d // self.config.n_heads) ** -0.5)
         query_weight, update = self.query.weight * scale, self.pair_update.hidden.weight
         update_m, state_h = update[:, d : 2 * d], self.state_update.hidden.weight[:, :d]
+        head = self.head.hidden.weight
         message = update_m @ self.output.weight  # W_m W_o: from attended values straight into φ_sa
         # A single-successor pair attends to one state only, so W_m W_o v is computed for every state and looked up.
         weights = self.key.weight, self.value.weight, message @ self.value.weight, state_h
@@ -172,6 +178,10 @@ class NumpyNetwork:
             message=message,
             state=Linear(np.concatenate(weights), np.concatenate(biases)),
             state_mean=self.state_update.hidden.weight[:, d:],
+            head_s=Linear(head[:, :d], self.head.hidden.bias),
+            head_sa=head[:, d : 2 * d],
+            head_e=head[:, 2 * d : 3 * d],
+            head_row=head[:, 3 * d :],
         )
 
     def _propagation(self, code: Array, tokens: Tokens[Array], beta: float, states_of: Segments) -> Step:
@@ -184,10 +194,13 @@ class NumpyNetwork:
         def step(states: Array, pairs: Array) -> tuple[Array, Array]:
             of_states = folded.state(states)
             key, value, single, state_hidden = (of_states[:, i * d : (i + 1) * d] for i in range(4))
-            query = query_constant + pairs[n_single:] @ folded.query_h.T
+            query = pairs[n_single:] @ folded.query_h.T
+            query += query_constant
             attended = successor_attention(query, key, value, edges, tokens.edge_state, edge_bias, self.config.n_heads)
-            messages = np.concatenate([single[tokens.single_successor], attended @ folded.message.T])
-            pair_hidden = pair_constant + pairs @ folded.update_h.T + messages
+            pair_hidden = pairs @ folded.update_h.T
+            pair_hidden += pair_constant
+            pair_hidden[:n_single] += single.take(tokens.single_successor, axis=0)
+            pair_hidden[n_single:] += attended @ folded.message.T
             pairs = self.pair_norm(self.pair_update.finish(pair_hidden) + pairs)
             state_hidden = state_hidden + mean_over_actions(pairs, tokens, states_of) @ folded.state_mean.T
             states = self.state_norm(self.state_update.finish(state_hidden) + states)
@@ -197,27 +210,24 @@ class NumpyNetwork:
 
     def _readout(self, states: Array, pairs: Array, code: Array, tokens: Tokens[Array]) -> Answer[Array]:
         """φ_head([h_s; h_sa; e_sa; plans]) of every pair, computed once per distinct row and looked up."""
-        d = self.config.width
-        head_s, head_sa, head_e = (self.head.hidden.weight[:, i * d : (i + 1) * d] for i in range(3))
-        head_row = self.head.hidden.weight[:, 3 * d :]
-        of_state = linear(states, head_s, self.head.hidden.bias)
-        of_pair = pairs @ head_sa.T + code @ head_e.T
-        n_unvisited = len(tokens.n_states)
-        of_visited, of_unvisited = of_pair[:-n_unvisited], of_pair[-n_unvisited:]
-        rows = np.concatenate(
-            [of_visited + of_state[tokens.pair_state], of_unvisited[tokens.state_mdp] + of_state],
-        )
-        out = self.head.finish(rows + tokens.row_features @ head_row.T)
-        if self.reads_plans:
-            trust = self._mlp("plan_residual.trust")(states)
-            trust = np.concatenate([trust[tokens.pair_state], trust])
-            out = out + self.plan_residual(tokens.row_features, trust)
-        logits, values = out[tokens.logit_row, 0], out[:, 1:]
+        folded = self._folded
+        of_pair = pairs @ folded.head_sa.T
+        of_pair += code @ folded.head_e.T
+        n_unvisited, n_states = len(tokens.n_states), len(states)
+        row_pair = np.concatenate([np.arange(len(pairs) - n_unvisited), tokens.state_mdp + len(pairs) - n_unvisited])
+        row_state = np.concatenate([tokens.pair_state, np.arange(n_states)])
+        rows = tokens.row_features @ folded.head_row.T
+        rows += of_pair.take(row_pair, axis=0)
+        rows += folded.head_s(states).take(row_state, axis=0)
+        out = self.head.finish(rows)
+        if self.trust is not None:
+            out += self.plan_residual(tokens.row_features, self.trust(states).take(row_state, axis=0))
+        logits, values = out[:, 0].take(tokens.logit_row), out[:, 1:]
         if self.config.quantiles:
             values = self.quantiles(values, tokens.row_features)
-        if self.config.action_pooling:
-            logits = logits + self.action_pooling(pairs, tokens)
-        return Answer(logits, values[tokens.logit_row])
+        if self.shift is not None:
+            logits += self.action_pooling(self.shift, pairs, tokens)
+        return Answer(logits, values.take(tokens.logit_row, axis=0))
 
     def quantiles(self, values: Array, row_features: Array) -> Array:
         """(rows, levels) in rising order: away from the certainty-equivalent value, as far as it is in doubt.
@@ -237,8 +247,9 @@ def mean_over_actions(pairs: Array, tokens: Tokens[Array], states_of: Segments) 
     """(states, d) 1/|A| Σ_a h_sa of every state token."""
     n_unvisited = len(tokens.n_states)
     visited, unvisited = pairs[:-n_unvisited], pairs[-n_unvisited:]
-    untried = tokens.unvisited_weight[:, None] * unvisited[tokens.state_mdp]
-    mean: Array = untried + states_of.sums(visited) * tokens.visited_weight[:, None]
+    mean = states_of.sums(visited)
+    mean *= tokens.visited_weight[:, None]
+    mean += tokens.unvisited_weight[:, None] * unvisited.take(tokens.state_mdp, axis=0)
     return mean
 
 
@@ -258,28 +269,31 @@ def gelu(x: Array) -> Array:
     distance = x * x.dtype.type(GELU_STEPS)
     nearest = np.rint(distance)
     distance -= nearest
-    np.minimum(nearest, GELU_RANGE * GELU_STEPS, out=nearest)
-    with np.errstate(invalid="ignore"):  # what is far below becomes the lowest, and what is not a number stays so
-        place = nearest.astype(np.intp)
-    place += GELU_RANGE * GELU_STEPS
-    phi: Array = lowest.take(place, mode="clip")
+    np.fmin(nearest, GELU_RANGE * GELU_STEPS, out=nearest)  # what is not a number stays so by its distance
+    np.fmax(nearest, -GELU_RANGE * GELU_STEPS, out=nearest)
+    place = nearest.astype(np.intp)
+    phi: Array = lowest.take(place, mode="wrap")
     for term in reversed(higher):
         phi *= distance
-        phi += term.take(place, mode="clip")
+        phi += term.take(place, mode="wrap")
     phi *= x
     return phi
 
 
 @cache
 def _normal_grid(dtype: np.dtype[Any]) -> list[Array]:
-    """The terms of the expansion of Φ at the points of the grid, for distances in its steps; beyond it, 0 and 1."""
+    """The terms of the expansion of Φ at the points of the grid, for distances in its steps; at its ends, 0 and 1.
+
+    Points below 0 come last: their places count from the end.
+    """
     x = np.arange(-GELU_RANGE * GELU_STEPS, GELU_RANGE * GELU_STEPS + 1) / GELU_STEPS
     phi = np.array([math.erfc(-point) / 2 for point in x / math.sqrt(2)])
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
     terms = np.array([phi, density, -x * density / 2, (x**2 - 1) * density / 6])
     terms /= float(GELU_STEPS) ** np.arange(len(terms))[:, None]
     terms[:, 0], terms[:, -1] = 0.0, (1.0, 0.0, 0.0, 0.0)
-    return list(terms.astype(dtype))[: 3 if dtype == np.float32 else 4]  # the last is below what that can tell
+    terms = np.roll(terms, -GELU_RANGE * GELU_STEPS, axis=1).astype(dtype)
+    return list(terms)[: 2 if dtype == np.float32 else 4]  # the others are below what that can tell
 
 
 def _lerp(start: Array, end: Array, share: Any) -> Array:

@@ -41,7 +41,7 @@ class Tokens(Generic[Array]):
     row_features: Array  # (rows, ·) nothing in the paper
     single_successor: Array  # (single,) state token of the only successor
     pair_state: Array  # (pairs − B,) state token a visited pair belongs to; an unvisited pair has no single one
-    edge_pair: Array  # (edges,) attending pair, counted from the first attending one …
+    edge_pair: Array  # (edges,) attending pair, ascending, counted from the first attending one …
     edge_state: Array  # (edges,) … and a state token it attends to
     edge_log_prob: Array  # (edges,) log P̂(s' | s, a)
     edge_log_multiplicity: Array  # (edges,) log of how many states the state token stands for
@@ -83,15 +83,14 @@ def assemble(model: EmpiricalModel, features: Features) -> Tokens[np.ndarray]:
     observed = ~single[z.transition_row]
     has_more = np.flatnonzero(layout.n_unvisited_states > 0)
     attending_token = np.cumsum(~single) - 1
-    edge_pair = [
-        attending_token[z.transition_row[observed]],
-        n_attending + layout.active_mdp,
-        n_attending + has_more,
-    ]
+    edge_pair = np.concatenate(
+        [attending_token[z.transition_row[observed]], n_attending + layout.active_mdp, n_attending + has_more]
+    )
+    by_pair = np.argsort(edge_pair, kind="stable")
     edge_state = [layout.successor[observed], np.arange(layout.n_active), layout.n_active + has_more]
     log_uniform = -np.log(z.n_states)
     edge_log_prob = [np.log(z.successor_probs[observed]), log_uniform[layout.active_mdp], log_uniform[has_more]]
-    edge_log_multiplicity = np.zeros(sum(len(e) for e in edge_pair))
+    edge_log_multiplicity = np.zeros(len(edge_pair))
     n_single_states = len(edge_log_multiplicity) - len(has_more)
     edge_log_multiplicity[n_single_states:] = np.log(layout.n_unvisited_states[has_more])
 
@@ -108,10 +107,10 @@ def assemble(model: EmpiricalModel, features: Features) -> Tokens[np.ndarray]:
         row_features=_floats(np.concatenate([rows_of_visited, features.row[len(z.pair) :]])),
         single_successor=_ints(layout.successor[~observed]),
         pair_state=_ints(layout.visited_state[order]),
-        edge_pair=_ints(np.concatenate(edge_pair)),
-        edge_state=_ints(np.concatenate(edge_state)),
-        edge_log_prob=_floats(np.concatenate(edge_log_prob)),
-        edge_log_multiplicity=_floats(edge_log_multiplicity),
+        edge_pair=_ints(edge_pair[by_pair]),
+        edge_state=_ints(np.concatenate(edge_state)[by_pair]),
+        edge_log_prob=_floats(np.concatenate(edge_log_prob)[by_pair]),
+        edge_log_multiplicity=_floats(edge_log_multiplicity[by_pair]),
         state_mdp=_ints(layout.state_mdp),
         visited_weight=_floats(1 / state_actions),
         unvisited_weight=_floats(layout.n_unvisited_actions / state_actions),
