@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mdpfn.errors import MdpfnError
-from mdpfn.evidence import Statistics, Transition
+from mdpfn.evidence import PairTable, Statistics, Transition
 from mdpfn.evidence.store import statistics_from_arrays, statistics_to_arrays
 from mdpfn.storage import write_bundle
 
@@ -25,8 +26,9 @@ def some_statistics() -> Statistics:
 
 
 def assert_identical(left: Statistics, right: Statistics) -> None:
-    for name, values in vars(left.table()).items():
-        np.testing.assert_array_equal(values, getattr(right.table(), name), err_msg=name)
+    for field in fields(PairTable):
+        values, others = (getattr(one.table(), field.name) for one in (left, right))
+        np.testing.assert_array_equal(values, others, err_msg=field.name)
     assert (left.terminal, left.n_transitions) == (right.terminal, right.n_transitions)
     assert (left.reward_min, left.reward_max) == (right.reward_min, right.reward_max)
 

@@ -146,23 +146,30 @@ class Counts:
     def table(self) -> PairTable:
         """The counts as flat arrays, a batch of one MDP; only rows that changed since the last call are rebuilt."""
         if self._table is None:
-            base = self._base
-            changed = sorted(self._successors if base is None else self._changed)
-            forbidden = self._forbidden(base)
-            rows = self._rows([p for p in changed if p in self._successors and self._exists(p)])
-            columns = vars(rows) if base is None else rows.in_place_of(base, np.array(changed, dtype=np.int64))
-            self._table = self._base = PairTable(
-                n_states=np.array([self.n_states]),
-                n_actions=np.array([self.n_actions]),
-                pair_mdp=np.zeros(len(columns["pair"]), dtype=np.int64),
-                duration=np.ones(len(columns["pair"])),
-                reward_scale=np.array([self.reward_scale]),
-                forbidden_mdp=np.zeros(len(forbidden), dtype=np.int64),
-                forbidden=forbidden,
-                **columns,
-            )
+            self._table = self._base = self._new_table(self._base)
             self._changed, self._masked = set(), set()
         return self._table
+
+    def _new_table(self, base: PairTable | None) -> PairTable:
+        """The table, from the one before if there was one."""
+        changed = sorted(self._successors if base is None else self._changed)
+        rows = self._rows([p for p in changed if p in self._successors and self._exists(p)])
+        forbidden, reward_scale = self._forbidden(base), np.array([self.reward_scale])
+        if base is not None and forbidden is base.forbidden and self.n_states == base.n_states[0]:
+            numbers = rows.numbers_in(base) if len(rows.pair) == len(changed) else None
+            if numbers is not None:
+                return base.with_numbers(**numbers, reward_scale=reward_scale)
+        columns = vars(rows) if base is None else rows.in_place_of(base, np.array(changed, dtype=np.int64))
+        return PairTable(
+            n_states=np.array([self.n_states]),
+            n_actions=np.array([self.n_actions]),
+            pair_mdp=np.zeros(len(columns["pair"]), dtype=np.int64),
+            duration=np.ones(len(columns["pair"])),
+            reward_scale=reward_scale,
+            forbidden_mdp=np.zeros(len(forbidden), dtype=np.int64),
+            forbidden=forbidden,
+            **columns,
+        )
 
     def _rows(self, pairs: list[int]) -> TableRows:
         sums = self._n_visits, self._reward_sum, self._reward_square_sum

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Ints, MDPInts, PairInts, TokenInts, TransitionInts, offsets_of
-from mdpfn.evidence.table import PairTable
+from mdpfn.arrays import Bools, Ints, MDPInts, PairInts, TokenBools, TokenInts, TransitionInts, offsets_of
+from mdpfn.evidence.table import PairTable, of_structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +25,11 @@ class Layout:
     successor: TransitionInts  # state token of each observed successor
     n_unvisited_actions: TokenInts  # actions of a state token that were never taken, and may be
     n_unvisited_states: MDPInts  # states that the unvisited token stands for
+    is_terminal: TokenBools  # whether an episode was seen to terminate in a state token
 
-    @classmethod
-    def of(cls, z: PairTable) -> Layout:
+    @staticmethod
+    @of_structure
+    def of(z: PairTable) -> Layout:
         """The layout of these statistics."""
         n_mdps, state_start = len(z), offsets_of(z.n_states)
         state = state_start[z.pair_mdp] + z.state
@@ -39,7 +42,9 @@ class Layout:
         n_tried = np.bincount(visited_state, minlength=len(state_mdp))
         is_unvisited = successor < 0
         successor[is_unvisited] = len(active) + z.pair_mdp[z.transition_row[is_unvisited]]
-        return cls(
+        is_terminal = np.zeros(len(state_mdp), dtype=bool)
+        is_terminal[successor[z.n_terminated > 0]] = True
+        return Layout(
             active=active - state_start[active_mdp],
             active_mdp=active_mdp,
             state_mdp=state_mdp,
@@ -47,13 +52,18 @@ class Layout:
             successor=successor,
             n_unvisited_actions=np.maximum(z.n_actions[state_mdp] - n_tried - n_masked, 0),
             n_unvisited_states=z.n_states - np.bincount(active_mdp, minlength=n_mdps),
+            is_terminal=is_terminal,
         )
 
-    def is_terminal(self, z: PairTable) -> Bools:
-        """(states,) whether an episode was seen to terminate in a state token."""
-        terminal = np.zeros(len(self.state_mdp), dtype=bool)
-        terminal[self.successor[z.n_terminated > 0]] = True
-        return terminal
+    @cached_property
+    def goes_on(self) -> Bools:
+        """(visited,) whether the state of a pair is one from which there is something to earn."""
+        return ~self.is_terminal[self.visited_state]
+
+    @cached_property
+    def n_known(self) -> Ints:
+        """(B,) how many states of each MDP have a token of their own."""
+        return np.bincount(self.active_mdp, minlength=len(self.n_unvisited_states))
 
     @property
     def n_active(self) -> int:

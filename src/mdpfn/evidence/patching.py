@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints, offsets_of, ranges_of
-from mdpfn.evidence.table import PairTable
+from mdpfn.evidence.table import PairTable, endings_of
 
 NUMBERS_OF_PAIR = ("n_visits", "reward_sum", "reward_square_sum")
 NUMBERS_OF_TRANSITION = ("transition_count", "n_terminated")
@@ -66,10 +66,6 @@ class TableRows:
         place = np.searchsorted(old, changed)
         present = place < len(old)
         present[present] = old[place[present]] == changed[present]
-        if present.all() and np.array_equal(self.pair, changed):
-            entries = ranges_of(offsets_of(table.n_successors)[place], table.n_successors[place])
-            if np.array_equal(table.successor[entries], self.successor):
-                return self._with_numbers_of(table, place, entries)
         kept = np.ones(len(old), dtype=bool)
         kept[place[present]] = False
         before = np.flatnonzero(kept)
@@ -83,14 +79,27 @@ class TableRows:
                 columns[name] = np.concatenate((getattr(table, name), getattr(self, name))).take(order)
         return columns
 
-    def _with_numbers_of(self, table: PairTable, rows: Ints, entries: Ints) -> dict[str, Ints | Floats]:
-        """The same if no successor is new: only the numbers change, and the index arrays stay the same objects."""
-        columns = {name: getattr(table, name) for name in (*OF_PAIR, *OF_TRANSITION)}
+    def numbers_in(self, table: PairTable) -> dict[str, Floats] | None:
+        """The numbers of `table` with those of these pairs replaced; None if that changes its structure."""
+        rows = np.searchsorted(table.pair, self.pair)
+        if not len(table.pair) or (table.pair.take(rows, mode="clip") != self.pair).any():
+            return None
+        entries = ranges_of(table.first_transition[rows], table.n_successors[rows])
+        if not (
+            np.array_equal(table.n_successors[rows], self.n_successors)
+            and np.array_equal(table.successor[entries], self.successor)
+            and np.array_equal(
+                endings_of(table.transition_count[entries], table.n_terminated[entries]),
+                endings_of(self.transition_count, self.n_terminated),
+            )
+        ):
+            return None
+        numbers = {}
         for names, place in ((NUMBERS_OF_PAIR, rows), (NUMBERS_OF_TRANSITION, entries)):
             for name in names:
-                columns[name] = columns[name].copy()
-                columns[name][place] = getattr(self, name)
-        return columns
+                numbers[name] = getattr(table, name).copy()
+                numbers[name][place] = getattr(self, name)
+        return numbers
 
 
 def _inserted(order: Ints, where: Ints, first: int) -> Ints:

@@ -6,7 +6,7 @@ seen, and one k is estimated from all pairs together, by its likelihood (empiric
 where outcomes are not alike, every pair speaks for itself.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -66,4 +66,4 @@ def pooled(table: PairTable) -> PairTable:
     shared = (table.transition_count + k) * n_visits / (n_visits + k * n_successors)
     count = np.where(n_successors > 1, shared, table.transition_count)
     ended = table.n_terminated / table.transition_count  # exactly 1 where all did: rounding must not open a way on
-    return replace(table, transition_count=count, n_terminated=ended * count)
+    return table.with_numbers(transition_count=count, n_terminated=ended * count)

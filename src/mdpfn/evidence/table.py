@@ -1,13 +1,16 @@
 """The table of visited pairs, of one MDP or a batch of them: all that planners and the network read.
 
-Only what was observed is stored, so memory grows with distinct transitions, not with |S|².
+Only what was observed is stored, so memory grows with distinct transitions, not with |S|². Most tables of a life have
+the *structure* of the one before: the same pairs and successors, with other numbers. What follows from the structure
+alone is computed once (`of_structure`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +27,27 @@ from mdpfn.arrays import (
     TransitionInts,
     offsets_of,
 )
+
+T = TypeVar("T")
+
+
+def of_structure(compute: Callable[[PairTable], T]) -> Callable[[PairTable], T]:
+    """A function that reads nothing but the structure of its table, computed once for all tables that share it."""
+
+    @wraps(compute)
+    def computed(z: PairTable) -> T:
+        known = z.structure
+        if compute not in known:
+            known[compute] = compute(z)
+        found: T = known[compute]
+        return found
+
+    return computed
+
+
+def endings_of(transition_count: Floats, n_terminated: Floats) -> Ints:
+    """(observed,) 0, 1 or 2 where none, some or all of these transitions ended their episode."""
+    return (n_terminated > 0).astype(np.int64) + (n_terminated >= transition_count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +74,20 @@ class PairTable:
         return len(self.n_states)
 
     @cached_property
+    def structure(self) -> dict[Callable[[PairTable], Any], Any]:
+        """What functions `of_structure` found, for all tables of this structure."""
+        return {}
+
+    def with_numbers(self, **numbers: Any) -> PairTable:
+        """A table of the same structure with other numbers.
+
+        The structure is everything but the floats; and of floats, of which transitions some or all ended an episode.
+        """
+        table = replace(self, **numbers)
+        vars(table)["structure"] = self.structure
+        return table
+
+    @cached_property
     def mean_reward(self) -> Floats:
         """(visited,) r̂(s, a), in the units of the environment."""
         return self.reward_sum / self.n_visits
@@ -59,12 +97,14 @@ class PairTable:
         """(visited,) r̂(s, a) divided by the reward scale of its MDP."""
         return self.mean_reward / self.reward_scale[self.pair_mdp]
 
-    @cached_property
+    @property
+    @of_structure
     def state(self) -> Ints:
         """(visited,) the state of each visited pair."""
         return self.pair // self._n_actions
 
-    @cached_property
+    @property
+    @of_structure
     def action(self) -> Ints:
         """(visited,) the action of each visited pair."""
         return self.pair - self.state * self._n_actions
@@ -80,15 +120,23 @@ class PairTable:
         lasting = self.duration != 1
         return np.where(lasting, gamma**self.duration, gamma) if lasting.any() else gamma
 
-    @cached_property
+    @property
+    @of_structure
     def pair_place(self) -> Ints:
         """(visited,) place of each visited pair among all pairs of all MDPs, MDP after MDP."""
         return offsets_of(self.n_states * self.n_actions)[self.pair_mdp] + self.pair
 
-    @cached_property
+    @property
+    @of_structure
     def transition_row(self) -> Ints:
         """(observed,) the visited pair each observed transition belongs to."""
         return np.repeat(np.arange(len(self.pair)), self.n_successors)
+
+    @property
+    @of_structure
+    def first_transition(self) -> Ints:
+        """(visited + 1,) where the observed transitions of each visited pair begin."""
+        return offsets_of(self.n_successors)
 
     @cached_property
     def successor_probs(self) -> Floats:

@@ -76,20 +76,19 @@ class EmpiricalModel:
         shape = (len(z.pair), len(self.layout.state_mdp))
         return csr_array((z.successor_probs, self.layout.successor, offsets_of(z.n_successors)), shape=shape)
 
-    @cached_property
+    @property
     def goes_on(self) -> Bools:
         """(visited,) whether the state of a pair is one from which there is something to earn."""
-        terminal: Bools = self.layout.is_terminal(self.table)[self.layout.visited_state]
-        return ~terminal
+        return self.layout.goes_on
 
     def discount(self, discount: Floats) -> Floats:
         """(visited,) γ^duration of every pair, for γ (B,); 0 in terminal states."""
         return self.table.discounts(discount) * self.goes_on
 
-    @cached_property
+    @property
     def n_known(self) -> Ints:
         """(B,) how many states have a token of their own."""
-        return np.bincount(self.layout.active_mdp, minlength=len(self.table))
+        return self.layout.n_known
 
     def uniform_row(self, discount: Floats) -> Floats:
         """(B,) part of the mean of known states that a pair is worth which leads anywhere with equal probability (B).
@@ -154,7 +153,7 @@ class EmpiricalModel:
         gamma = np.array([discount])
         rows = (taken * self.discount(gamma), (layout.visited_state, np.arange(len(z.pair))))
         untried = np.append(1 - sums_by(layout.visited_state, taken, n), 1.0)
-        untried[: n + 1][layout.is_terminal(z)[: n + 1]] = 0.0
+        untried[: n + 1][layout.is_terminal[: n + 1]] = 0.0
         pays = np.append(sums_by(layout.visited_state, taken * reward * self.goes_on, n), 0.0)
         # What was never visited is worth m = f · mean V, so V = A⁻¹ (r_π + untried · m) is one rank-one term more
         # than V = A⁻¹ r_π (Sherman and Morrison 1950).

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints, offsets_of
+from mdpfn.arrays import Bools, Floats, Ints, offsets_of
+from mdpfn.evidence.layout import Layout
+from mdpfn.evidence.table import PairTable, of_structure
 from mdpfn.model.empirical import Assumptions, EmpiricalModel, Values
 
 DENSE_ENTRIES = 500_000  # of dense models solved at once, states · actions · states: beyond, sweeps are faster
@@ -22,16 +25,10 @@ def solve(model: EmpiricalModel, assumed: Assumptions) -> Values:
     z, n_planners = model.table, assumed.reward.shape[1]
     q = np.zeros((len(z.pair), n_planners))
     v = np.zeros((len(model.layout.state_mdp), n_planners))
-    n_active = model.n_known
-    large = (n_active + 1) ** 2 * (z.n_actions + 1) > DENSE_ENTRIES  # whatever else is in the batch
-    small = np.argsort(n_active, kind="stable")
-    small = small[~large[small]]
-    while len(small):
-        next_ones = small[:CHUNK]
-        padded = (n_active[next_ones].max() + 1) ** 2 * (z.n_actions[next_ones].max() + 1)
-        n = max(1, min(CHUNK, DENSE_ENTRIES // padded))
-        _iterate(_DenseModel.of(model, assumed, small[:n]), q, v)
-        small = small[n:]
+    for places in _chunks(z):
+        found = _DenseModel.of(z, assumed, places).solution()
+        q[places.pair], v[places.token] = found.q.take(places.of_pair, axis=0), found.v.take(places.of_token, axis=0)
+    large = _is_large(z)
     if large.any():
         swept = model.sweep(assumed)
         pairs, states = large[z.pair_mdp], large[model.layout.state_mdp]
@@ -39,89 +36,162 @@ def solve(model: EmpiricalModel, assumed: Assumptions) -> Values:
     return Values(q, v)
 
 
-def _iterate(dense: _DenseModel, q_visited: Floats, value: Floats) -> None:
-    """Write V and Q of these MDPs, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
-    n_mdps, n_planners, n, _ = dense.reward.shape
-    mdp, planner, state = np.arange(n_mdps)[:, None, None], np.arange(n_planners)[:, None], np.arange(n)
-    q = dense.reward
-    for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
-        q = dense.backup(q.max(axis=3))
-    policy = q.argmax(axis=3)
-    for number in range(MAX_IMPROVEMENTS):
-        if number == PATIENCE:  # an improvement carries values by one state, as a sweep does, which is cheaper
-            for _ in range(n):
-                q = dense.backup(q.max(axis=3))
-            policy = q.argmax(axis=3)
-        chosen = dense.transition[mdp, state, policy]  # (MDP, planner, state, state)
-        chosen *= dense.discount[mdp, planner, state, policy][..., None]
-        v = np.linalg.solve(np.eye(n) - chosen, dense.reward[mdp, planner, state, policy][..., None])[..., 0]
-        q = dense.backup(v)
-        held = q[mdp, planner, state, policy]
-        better = q.max(axis=3) > held + IMPROVEMENT * (1 + np.abs(held))
-        if not better.any():
-            break
-        policy = np.where(better, q.argmax(axis=3), policy)
-    value[dense.token] = v[dense.token_mdp, :, dense.token_place]
-    q_visited[dense.pair] = q[dense.pair_place]
+@of_structure
+def _is_large(z: PairTable) -> Bools:
+    """(B,) whether an MDP is too large for a dense model, whatever else is in the batch."""
+    large: Bools = (Layout.of(z).n_known + 1) ** 2 * (z.n_actions + 1) > DENSE_ENTRIES
+    return large
+
+
+@of_structure
+def _chunks(z: PairTable) -> list[_Places]:
+    """The places of all that is not large, in chunks of similar sizes."""
+    n_active, chunks = Layout.of(z).n_known, []
+    small = np.argsort(n_active, kind="stable")
+    small = small[~_is_large(z)[small]]
+    while len(small):
+        next_ones = small[:CHUNK]
+        padded = (n_active[next_ones].max() + 1) ** 2 * (z.n_actions[next_ones].max() + 1)
+        n = max(1, min(CHUNK, DENSE_ENTRIES // padded))
+        chunks.append(_Places.of(z, small[:n]))
+        small = small[n:]
+    return chunks
 
 
 @dataclass(frozen=True, eq=False)
-class _DenseModel:
-    """Models of some MDPs, dense and padded: (MDP, state, choice, state).
+class _Places:
+    """Where dense and padded models of some MDPs have what: (MDP, choice, state), as flat places, and state after it.
 
     The choices of a state are its actions and, last, what stands for all those never taken: to be worth what the
     unvisited state is worth. The unvisited state comes after the active ones; places behind it are worth 0.
     """
 
-    transition: Floats  # (MDP, state, choice, state) P̂
-    discount: Floats  # (MDP, planner, state, choice)
-    reward: Floats  # (MDP, planner, state, choice), −∞ where there is no such choice
-    token: Ints  # (n,) state tokens of these MDPs …
-    token_mdp: Ints  # (n,) … their MDP …
-    token_place: Ints  # (n,) … and their place in it
-    pair: Ints  # (m,) visited pairs of these MDPs …
-    pair_place: tuple[Ints, slice, Ints, Ints]  # … and where `reward` has them
-
-    def backup(self, value: Floats) -> Floats:
-        """(MDP, planner, state, choice) Q of V (MDP, planner, state)."""
-        n_mdps, n, n_choices, _ = self.transition.shape
-        flat = self.transition.reshape(n_mdps, n * n_choices, n)
-        future = np.matmul(flat, value.transpose(0, 2, 1)).reshape(n_mdps, n, n_choices, -1)
-        q: Floats = self.reward + self.discount * future.transpose(0, 3, 1, 2)
-        return q
+    shape: tuple[int, int, int]  # MDPs, choices, states
+    mdps: Ints  # (m,) these MDPs …
+    unvisited: Ints  # (m,) … and the place of their unvisited state with its only choice
+    pair: Ints  # visited pairs of these MDPs …
+    of_pair: Ints  # … and their places
+    edge: Ints  # observed transitions of these MDPs …
+    of_edge: Ints  # … and their places in the matrix of all rows
+    token: Ints  # state tokens of these MDPs …
+    of_token: Ints  # … and their places among (MDP, state)
+    untried: Ints  # places of untried choices …
+    of_untried: Ints  # … and where the matrix leads from them: to the unvisited state
+    anywhere: Ints  # where the matrix leads from unvisited states: to all active ones, …
+    anywhere_probs: Floats  # … with these probabilities
+    padding: Ints  # places of one choice of every state that does not exist
 
     @classmethod
-    def of(cls, model: EmpiricalModel, assumed: Assumptions, mdps: Ints) -> _DenseModel:
-        z, layout, n_active = model.table, model.layout, model.n_known
-        place = np.append(np.arange(layout.n_active) - offsets_of(n_active)[layout.active_mdp], n_active)
-        unvisited = n_active[mdps]
+    def of(cls, z: PairTable, mdps: Ints) -> _Places:
+        layout = Layout.of(z)
+        n_active = layout.n_known
+        number = np.append(np.arange(layout.n_active) - offsets_of(n_active)[layout.active_mdp], n_active)
         member = np.full(len(z), -1)
         member[mdps] = np.arange(len(mdps))
-        n, n_choices = int(unvisited.max()) + 1, int(z.n_actions[mdps].max()) + 1
-        transition = np.zeros((len(mdps), n, n_choices, n))
-        n_planners = len(assumed.may_try)
-        discount = np.zeros((len(mdps), n_planners, n, n_choices))
-        reward = np.full((len(mdps), n_planners, n, n_choices), -np.inf)
+        last = n_active[mdps]  # the number of the unvisited state
+        n, n_choices = int(last.max()) + 1, int(z.n_actions[mdps].max()) + 1
 
-        pairs = np.flatnonzero(member[z.pair_mdp] >= 0)
-        where_pair = member[z.pair_mdp[pairs]], slice(None), place[layout.visited_state[pairs]], z.action[pairs]
-        reward[where_pair], discount[where_pair] = assumed.reward[pairs], assumed.discount[pairs]
-        edges = np.flatnonzero((member[z.pair_mdp] >= 0)[z.transition_row])
-        row = z.transition_row[edges]
-        m, s, t = member[z.pair_mdp[row]], place[layout.visited_state[row]], place[layout.successor[edges]]
-        transition[m, s, z.action[row], t] = z.successor_probs[edges]
+        def place(mdp: Ints, choice: Ints | int, state: Ints) -> Ints:
+            return (mdp * n_choices + choice) * n + state
 
-        tokens = np.flatnonzero(member[layout.state_mdp] >= 0)
-        owner, where = member[layout.state_mdp[tokens]], place[tokens]
-        active = tokens < layout.n_active
-        is_open = np.flatnonzero(active & (layout.n_unvisited_actions[tokens] > 0))
-        untried = owner[is_open, None], np.flatnonzero(assumed.may_try), where[is_open, None], -1
-        reward[untried], discount[untried] = 0.0, 1.0
-        transition[owner[is_open], where[is_open], -1, unvisited[owner[is_open]]] = 1.0
-        reward.transpose(0, 2, 3, 1)[np.arange(n) > unvisited[:, None], -1] = 0.0
-        each = np.arange(len(mdps))
-        reward[each, :, unvisited, -1] = assumed.unvisited_reward[mdps]
-        discount[each, :, unvisited, -1] = assumed.unvisited_discount[mdps]
-        mine, home = owner[active], where[active]
-        transition[mine, unvisited[mine], -1, home] = 1 / unvisited[mine]
-        return cls(transition, discount, reward, tokens, owner, where, pairs, where_pair)
+        pair = np.flatnonzero(member[z.pair_mdp] >= 0)
+        of_pair = place(member[z.pair_mdp[pair]], z.action[pair], number[layout.visited_state[pair]])
+        of_row = np.zeros(len(z.pair), dtype=np.int64)
+        of_row[pair] = of_pair
+        edge = np.flatnonzero((member[z.pair_mdp] >= 0)[z.transition_row])
+        token = np.flatnonzero(member[layout.state_mdp] >= 0)
+        owner, state = member[layout.state_mdp[token]], number[token]
+        active = token < layout.n_active
+        is_open = active & (layout.n_unvisited_actions[token] > 0)
+        untried = place(owner[is_open], n_choices - 1, state[is_open])
+        unvisited = place(np.arange(len(mdps)), n_choices - 1, last)
+        mine, home = owner[active], state[active]
+        behind = np.nonzero(np.arange(n) > last[:, None])
+        return cls(
+            shape=(len(mdps), n_choices, n),
+            mdps=mdps,
+            unvisited=unvisited,
+            pair=pair,
+            of_pair=of_pair,
+            edge=edge,
+            of_edge=of_row[z.transition_row[edge]] * n + number[layout.successor[edge]],
+            token=token,
+            of_token=owner * n + state,
+            untried=untried,
+            of_untried=untried * n + last[owner[is_open]],
+            anywhere=unvisited[mine] * n + home,
+            anywhere_probs=1 / last[mine],
+            padding=place(behind[0], n_choices - 1, behind[1]),
+        )
+
+
+class _Solution(NamedTuple):
+    """Q of every place (MDP, choice, state) and V of every (MDP, state), a column for each planner."""
+
+    q: Floats
+    v: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseModel:
+    """Models of some MDPs, dense and padded, as `_Places` has it."""
+
+    transition: Floats  # (MDP, choice · state, state) P̂
+    discount: Floats  # (MDP, choice · state, planner)
+    reward: Floats  # (MDP, choice · state, planner), −∞ where there is no such choice
+
+    @classmethod
+    def of(cls, z: PairTable, assumed: Assumptions, places: _Places) -> _DenseModel:
+        n_mdps, n_choices, n = places.shape
+        transition = np.zeros(n_mdps * n_choices * n * n)
+        transition[places.of_edge] = z.successor_probs.take(places.edge)
+        transition[places.of_untried] = 1.0
+        transition[places.anywhere] = places.anywhere_probs
+        discount = np.zeros((n_mdps * n_choices * n, len(assumed.may_try)))
+        reward = np.full_like(discount, -np.inf)
+        reward[places.of_pair] = assumed.reward.take(places.pair, axis=0)
+        discount[places.of_pair] = assumed.discount.take(places.pair, axis=0)
+        reward[places.untried] = np.where(assumed.may_try, 0.0, -np.inf)
+        discount[places.untried] = assumed.may_try
+        reward[places.padding] = 0.0
+        reward[places.unvisited] = assumed.unvisited_reward.take(places.mdps, axis=0)
+        discount[places.unvisited] = assumed.unvisited_discount.take(places.mdps, axis=0)
+        of_mdp = (n_mdps, n_choices * n, -1)
+        return cls(transition.reshape(of_mdp), discount.reshape(of_mdp), reward.reshape(of_mdp))
+
+    def backup(self, value: Floats) -> Floats:
+        """(MDP, choice, state, planner) Q of V (MDP, state, planner)."""
+        q: Floats = self.transition @ value
+        q *= self.discount
+        q += self.reward
+        return q.reshape(len(q), -1, *value.shape[1:])
+
+    def solution(self) -> _Solution:
+        """Q and V, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
+        n_mdps, n_rows, n = self.transition.shape
+        n_planners = self.reward.shape[2]
+        discount, reward = self.discount.reshape(-1, n_planners), self.reward.reshape(-1, n_planners)
+        first_row = np.arange(n_mdps)[:, None, None] * n_rows + np.arange(n)[:, None]
+        planner, identity = np.arange(n_planners), np.eye(n)
+        q = self.reward.reshape(n_mdps, -1, n, n_planners)
+        for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
+            q = self.backup(q.max(axis=1))
+        policy = q.argmax(axis=1)  # (MDP, state, planner)
+        for number in range(MAX_IMPROVEMENTS):
+            if number == PATIENCE:  # an improvement carries values by one state, as a sweep does, which is cheaper
+                for _ in range(n):
+                    q = self.backup(q.max(axis=1))
+                policy = q.argmax(axis=1)
+            row = first_row + policy * n
+            system = self.transition.reshape(-1, n).take(row.transpose(0, 2, 1), axis=0)  # (MDP, planner, state, state)
+            system *= -discount[row, planner].transpose(0, 2, 1)[..., None]
+            system += identity
+            pays = reward[row, planner].transpose(0, 2, 1)[..., None]
+            v = np.linalg.solve(system, pays)[..., 0].transpose(0, 2, 1)
+            q = self.backup(v)
+            held = q.reshape(-1, n_planners)[row, planner]
+            better = q.max(axis=1) > held + IMPROVEMENT * (1 + np.abs(held))
+            if not better.any():
+                break
+            policy = np.where(better, q.argmax(axis=1), policy)
+        return _Solution(q.reshape(-1, n_planners), v.reshape(-1, n_planners))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -177,7 +176,8 @@ class InContextLearner(Learner):
         return self._pooled[1]
 
     def _scaled(self, table: PairTable) -> PairTable:
-        return replace(table, reward_scale=np.array([self.reward_scale]))
+        scale = self.reward_scale
+        return table if table.reward_scale[0] == scale else table.with_numbers(reward_scale=np.array([scale]))
 
     def planner_output(self) -> PlannerOutput:
         """The output of the planner for everything observed so far."""

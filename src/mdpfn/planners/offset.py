@@ -28,8 +28,7 @@ def less(table: PairTable, info: ProblemInfo, offset: float, largest: float) -> 
     n, mean = table.n_visits, table.mean_reward - offset
     variance = table.reward_square_sum / n - table.mean_reward**2
     variance = np.where(variance > ROUNDING * offset**2, variance, 0.0)
-    moved = replace(
-        table,
+    moved = table.with_numbers(
         reward_sum=mean * n,
         reward_square_sum=(variance + mean**2) * n,
         reward_scale=np.array([largest]),
