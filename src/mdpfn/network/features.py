@@ -9,8 +9,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mdpfn.arrays import Bools, Floats, Ints, sums_by
-from mdpfn.evidence.table import PairTable
+from mdpfn.arrays import Bools, Floats, sums_by
+from mdpfn.evidence.layout import Layout
+from mdpfn.evidence.table import PairTable, of_structure
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, N_PLANNERS, OPTIMISTIC, PESSIMISTIC, Estimates
 from mdpfn.planners.problem_info import ProblemInfo
@@ -54,35 +55,32 @@ def planned_features(info: ProblemInfo, estimates: Estimates) -> Features:
     Values are those of rewards divided by their scale; asinh lets them range over orders of magnitude.
     """
     model = estimates.model
-    z, layout = model.table, model.layout
+    z, mdp, value, unvisited_q = model.table, model.layout.state_mdp, estimates.value, estimates.unvisited_q
     shrink = (1 - info.discount)[:, None]
-    outcomes = _outcomes(z)
+    outcomes, error = _outcomes(z), _standard_errors(info, estimates)
     known = np.concatenate([_known_before(z, info), _seen(model, outcomes)], axis=1)
-    unvisited = np.arange(len(z))
-    pair_mdp = np.concatenate([z.pair_mdp, unvisited])
-    q = np.concatenate([estimates.q, estimates.unvisited_q])
-    error = _standard_errors(info, estimates)
-    pair = np.concatenate(
-        [
-            plain_features(model).pair,
-            np.concatenate([outcomes, np.zeros((len(z), N_OUTCOMES))]),
-            np.arcsinh(q),
-            shrink[pair_mdp] * q,
-            known[pair_mdp],
-            np.append(np.arcsinh(error / ADVANTAGE_UNIT), np.zeros(len(z)))[:, None],
-        ],
-        axis=1,
-    )
-
-    mdp = layout.state_mdp
-    is_unvisited = np.zeros(len(mdp))
-    is_unvisited[layout.n_active :] = 1.0
-    open_actions = layout.n_unvisited_actions / z.n_actions[mdp]
-    value = estimates.value
-    state = np.concatenate(
-        [np.arcsinh(value), shrink[mdp] * value, open_actions[:, None], is_unvisited[:, None]], axis=1
-    )
+    visited = [
+        np.log1p(z.n_visits)[:, None],
+        z.normalized_reward[:, None],
+        outcomes,
+        np.arcsinh(estimates.q),
+        shrink[z.pair_mdp] * estimates.q,
+        known[z.pair_mdp],
+        np.arcsinh(error / ADVANTAGE_UNIT)[:, None],
+    ]
+    nothing = np.zeros((len(z), 2 + N_OUTCOMES))
+    unvisited = [nothing, np.arcsinh(unvisited_q), shrink * unvisited_q, known, nothing[:, :1]]
+    pair = np.concatenate([np.concatenate(visited, axis=1), np.concatenate(unvisited, axis=1)])
+    state = np.concatenate([np.arcsinh(value), shrink[mdp] * value, _openness(z)], axis=1)
     return Features(pair, state, _row_features(estimates, error))
+
+
+@of_structure
+def _openness(z: PairTable) -> Floats:
+    """(states, 2) the share of actions of a state token that were never taken, and whether it is the unvisited one."""
+    layout = Layout.of(z)
+    is_unvisited = np.arange(len(layout.state_mdp)) >= layout.n_active
+    return np.stack([layout.n_unvisited_actions / z.n_actions[layout.state_mdp], is_unvisited], axis=1)
 
 
 def _standard_errors(info: ProblemInfo, estimates: Estimates) -> Floats:
@@ -110,30 +108,26 @@ def _row_features(estimates: Estimates, error: Floats) -> Floats:
     """
     z, layout = estimates.model.table, estimates.model.layout
     n_visited = len(z.pair)
-    state = np.concatenate([layout.visited_state, np.arange(len(layout.state_mdp))])
-    mdp, value = layout.state_mdp[state], estimates.value[state]
-    q = np.concatenate([estimates.q, np.minimum(estimates.unvisited_q[layout.state_mdp], estimates.value)])
+    state = np.append(layout.visited_state, np.arange(len(layout.state_mdp)))
+    mdp, value = layout.state_mdp.take(state), estimates.value.take(state, axis=0)
+    unvisited_q = estimates.unvisited_q.take(layout.state_mdp, axis=0)
+    q = np.concatenate([estimates.q, np.minimum(unvisited_q, estimates.value)])
     advantage = np.minimum(q - value, 0.0)  # above 0 by rounding only
-    largest = np.zeros((len(z), N_PLANNERS))
-    np.maximum.at(largest, mdp[:n_visited], -advantage[:n_visited])
-    relative = np.maximum(advantage / np.maximum(largest[mdp], 1e-6), -2.0)
-    unvisited = np.arange(len(state)) >= n_visited
-    n_tried = np.bincount(layout.visited_state, minlength=len(value))
-    usual = sums_by(layout.visited_state, error**2, len(value)) / np.maximum(n_tried, 1)
-    deviation = np.sqrt(error**2 + usual[layout.visited_state] + SMALLEST_ERROR**2)
-    in_errors = np.zeros(len(state))
-    in_errors[:n_visited] = np.arcsinh(advantage[:n_visited, CERTAINTY_EQUIVALENT] / deviation)
+    largest = np.full((len(z), N_PLANNERS), 1e-6)
+    planner_of_mdp = z.pair_mdp[:, None] * N_PLANNERS + np.arange(N_PLANNERS)
+    np.maximum.at(largest.reshape(-1), planner_of_mdp.reshape(-1), -advantage[:n_visited].reshape(-1))
+    square = np.square(error)
+    n_tried = np.bincount(layout.visited_state, minlength=len(layout.state_mdp))
+    usual = sums_by(layout.visited_state, square, len(n_tried)) / np.maximum(n_tried, 1)
+    deviation = np.sqrt(square + usual.take(layout.visited_state) + SMALLEST_ERROR**2)
+    others = np.zeros((len(state), 3))  # whether unvisited, advantage in errors, doubt
+    others[n_visited:, 0] = 1.0
+    others[:n_visited, 1] = np.arcsinh(advantage[:n_visited, CERTAINTY_EQUIVALENT] / deviation)
     asinh_q = np.arcsinh(q)
     gap = np.maximum(asinh_q[:, OPTIMISTIC] - asinh_q[:, PESSIMISTIC], 0.0)
-    return np.concatenate(
-        [
-            asinh_q,
-            np.arcsinh(advantage / ADVANTAGE_UNIT),
-            relative,
-            np.stack([unvisited, in_errors, gap / (gap + DOUBT_UNIT)], axis=1),
-        ],
-        axis=1,
-    )
+    others[:, 2] = gap / (gap + DOUBT_UNIT)
+    relative = np.maximum(advantage / largest.take(mdp, axis=0), -2.0)
+    return np.concatenate([asinh_q, np.arcsinh(advantage / ADVANTAGE_UNIT), relative, others], axis=1)
 
 
 def _outcomes(z: PairTable) -> Floats:
@@ -141,13 +135,16 @@ def _outcomes(z: PairTable) -> Floats:
 
     Attention averages over successors: it tells neither how many there are nor whether one is the state itself.
     """
-    row = z.transition_row
-    stays = z.successor == z.state[row]
-    ended = z.n_terminated / z.n_visits[row]
-    n = len(z.pair)
-    return np.stack(
-        [np.log(z.n_successors), sums_by(row, z.successor_probs * stays, n), sums_by(row, ended, n)], axis=1
-    )
+    row, n = z.transition_row, len(z.pair)
+    log_variety, stays = _ways(z)
+    ended = z.n_terminated / z.n_visits.take(row)
+    return np.array([log_variety, sums_by(row, z.successor_probs * stays, n), sums_by(row, ended, n)]).T
+
+
+@of_structure
+def _ways(z: PairTable) -> tuple[Floats, Bools]:
+    """(visited,) log of how many successors were seen, and (observed,) whether a transition leads back at once."""
+    return np.log(z.n_successors), z.successor == z.state[z.transition_row]
 
 
 def _known_before(z: PairTable, info: ProblemInfo) -> Floats:
@@ -156,7 +153,7 @@ def _known_before(z: PairTable, info: ProblemInfo) -> Floats:
     low = np.where(has_range, info.reward_low, 0.0) / z.reward_scale
     high = np.where(has_range, info.reward_high, 0.0) / z.reward_scale
     horizon = np.log10(1 / (1 - info.discount)) - 1
-    return np.stack([horizon, has_range, low, high, np.log(z.n_states) / 4, np.log(z.n_actions) / 2], axis=1)
+    return np.array([horizon, has_range, low, high, np.log(z.n_states) / 4, np.log(z.n_actions) / 2]).T
 
 
 def _seen(model: EmpiricalModel, outcomes: Floats) -> Floats:
@@ -165,33 +162,31 @@ def _seen(model: EmpiricalModel, outcomes: Floats) -> Floats:
     How much was seen; whether the same action leads to the same state again; where pairs lead; rewards. The loops that
     stand for terminal states are nothing that was seen.
     """
-    z, goes_on = model.table, model.goes_on
-    mdp, n = z.pair_mdp[goes_on], len(z)
-    visits, single, reward = z.n_visits[goes_on], z.n_successors[goes_on] == 1, z.normalized_reward[goes_on]
-    variety, stays, ends = outcomes[goes_on].T
-    n_pairs = z.n_states * z.n_actions
+    z, n = model.table, len(model.table)
+    single, twice, reward = z.n_successors == 1, z.n_visits > 1, z.normalized_reward
+    variety, stays, ends = outcomes.T
+    of_pair = np.array(
+        [np.ones(len(z.pair)), z.n_visits, twice, single & twice, variety * twice, stays, ends, reward != 0]
+    )
+    of_pair *= model.goes_on
+    column = np.arange(len(of_pair))[:, None] * n + z.pair_mdp
+    sums = sums_by(column.reshape(-1), of_pair.reshape(-1), len(of_pair) * n).reshape(-1, n)
+    n_seen, n_visits, n_twice, n_single, variety_sum, stays_sum, ends_sum, n_paying = sums
     lowest, highest = np.zeros(n), np.zeros(n)
-    np.minimum.at(lowest, mdp, reward)
-    np.maximum.at(highest, mdp, reward)
-
-    n_seen, twice = np.bincount(mdp, minlength=n), visits > 1
-    n_twice = sums_by(mdp, twice, n)
-
-    def mean(of_pairs: Floats | Bools, among: Ints | Floats = n_seen) -> Floats:
-        return sums_by(mdp, of_pairs, n) / np.maximum(among, 1)
-
-    return np.stack(
+    np.minimum.at(lowest, z.pair_mdp, reward)  # loops pay nothing
+    np.maximum.at(highest, z.pair_mdp, reward)
+    n_pairs, among_seen, among_twice = z.n_states * z.n_actions, np.maximum(n_seen, 1), np.maximum(n_twice, 1)
+    return np.array(
         [
             n_seen / n_pairs,
-            np.log1p(sums_by(mdp, visits, n) / n_pairs),
-            mean(twice),
-            mean(single & twice, among=n_twice),
-            mean(variety * twice, among=n_twice),
-            mean(stays),
-            mean(ends),
-            mean(reward != 0),
+            np.log1p(n_visits / n_pairs),
+            n_twice / among_seen,
+            n_single / among_twice,
+            variety_sum / among_twice,
+            stays_sum / among_seen,
+            ends_sum / among_seen,
+            n_paying / among_seen,
             lowest,
             highest,
-        ],
-        axis=1,
-    )
+        ]
+    ).T

@@ -17,7 +17,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints, offsets_of, ranges_of
 from mdpfn.evidence.layout import Layout
-from mdpfn.evidence.table import PairTable
+from mdpfn.evidence.table import PairTable, of_structure
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.network.features import Features, plain_features, planned_features
 from mdpfn.planners.classical import estimate
@@ -73,55 +73,79 @@ def pack(model: EmpiricalModel, info: ProblemInfo | None = None) -> Tokens[np.nd
 
 def assemble(model: EmpiricalModel, features: Features) -> Tokens[np.ndarray]:
     """The tokens with these features."""
-    z, layout = model.table, model.layout
+    z, fixed = model.table, _fixed(model.table)
+    return Tokens(
+        pair_features=features.pair.take(fixed.pair, axis=0),
+        state_features=features.state,
+        row_features=features.row.take(fixed.row, axis=0),
+        edge_log_prob=np.concatenate([np.log(z.successor_probs), fixed.log_uniform]).take(fixed.edge),
+        **fixed.arrays,
+    )
+
+
+class _Fixed(NamedTuple):
+    """What all tables of a structure have in common as tokens."""
+
+    pair: Ints  # features of pairs in the order of tokens
+    row: Ints  # features of rows of the readout in their order
+    edge: Ints  # of an edge the observed transition, or behind these the MDP in which all states are as likely: …
+    log_uniform: Floats  # (B,) … log of that probability
+    arrays: dict[str, np.ndarray]  # fields of `Tokens`
+
+
+@of_structure
+def _fixed(z: PairTable) -> _Fixed:
+    """All of the tokens that does not depend on numbers."""
+    layout, n_visited = Layout.of(z), len(z.pair)
     single = z.n_successors == 1
     order = np.concatenate([np.flatnonzero(single), np.flatnonzero(~single)])  # visited pairs as tokens
-    n_attending = len(z.pair) - int(single.sum())  # visited ones; the unvisited pair of MDP m is n_attending + m
-    rows_of_visited = features.row[: len(z.pair)][order]
+    n_attending = n_visited - int(single.sum())  # visited ones; the unvisited pair of MDP m is n_attending + m
 
     # An unvisited pair attends uniformly to all states of its MDP: the active ones, and one token for the rest.
-    observed = ~single[z.transition_row]
+    is_edge = ~single[z.transition_row]
+    observed = np.flatnonzero(is_edge)
     has_more = np.flatnonzero(layout.n_unvisited_states > 0)
     attending_token = np.cumsum(~single) - 1
     edge_pair = np.concatenate(
         [attending_token[z.transition_row[observed]], n_attending + layout.active_mdp, n_attending + has_more]
     )
     by_pair = np.argsort(edge_pair, kind="stable")
-    edge_state = [layout.successor[observed], np.arange(layout.n_active), layout.n_active + has_more]
-    log_uniform = -np.log(z.n_states)
-    edge_log_prob = [np.log(z.successor_probs[observed]), log_uniform[layout.active_mdp], log_uniform[has_more]]
+    edge_state = np.concatenate([layout.successor[observed], np.arange(layout.n_active), layout.n_active + has_more])
+    edge = np.concatenate([observed, len(z.successor) + layout.active_mdp, len(z.successor) + has_more])
     edge_log_multiplicity = np.zeros(len(edge_pair))
-    n_single_states = len(edge_log_multiplicity) - len(has_more)
-    edge_log_multiplicity[n_single_states:] = np.log(layout.n_unvisited_states[has_more])
+    edge_log_multiplicity[len(edge_pair) - len(has_more) :] = np.log(layout.n_unvisited_states[has_more])
 
     state_actions = z.n_actions[layout.state_mdp]
     first_action = offsets_of(z.n_actions)
     pair_action = first_action[z.pair_mdp] + z.action
-    counts = model.goes_on
+    counts = layout.goes_on
     n_tried = np.bincount(pair_action, weights=counts, minlength=first_action[-1])
     logit_row = _logit_rows(z, order, layout)
-    unvisited_row = len(z.pair) + layout.n_active  # the first one of an unvisited state
-    return Tokens(
-        pair_features=_floats(np.concatenate([features.pair[: len(z.pair)][order], features.pair[len(z.pair) :]])),
-        state_features=_floats(features.state),
-        row_features=_floats(np.concatenate([rows_of_visited, features.row[len(z.pair) :]])),
-        single_successor=_ints(layout.successor[~observed]),
-        pair_state=_ints(layout.visited_state[order]),
-        edge_pair=_ints(edge_pair[by_pair]),
-        edge_state=_ints(np.concatenate(edge_state)[by_pair]),
-        edge_log_prob=_floats(np.concatenate(edge_log_prob)[by_pair]),
-        edge_log_multiplicity=_floats(edge_log_multiplicity[by_pair]),
-        state_mdp=_ints(layout.state_mdp),
-        visited_weight=_floats(1 / state_actions),
-        unvisited_weight=_floats(layout.n_unvisited_actions / state_actions),
-        pair_action=_ints(pair_action[order]),
-        action_weight=_floats((counts / np.maximum(n_tried, 1)[pair_action])[order]),
-        action_features=_floats(np.log1p(n_tried)[:, None]),
-        logit_row=_ints(logit_row),
-        logit_action=_ints(_actions_of_pairs(z)),
-        logit_kind=_ints((logit_row >= len(z.pair)).astype(np.int64) + (logit_row >= unvisited_row)),
-        n_states=z.n_states,
-        n_actions=z.n_actions,
+    unvisited_row = n_visited + layout.n_active  # the first one of an unvisited state
+    arrays = {
+        "single_successor": layout.successor[~is_edge],
+        "pair_state": layout.visited_state[order],
+        "edge_pair": edge_pair[by_pair],
+        "edge_state": edge_state[by_pair],
+        "edge_log_multiplicity": edge_log_multiplicity[by_pair],
+        "state_mdp": layout.state_mdp,
+        "visited_weight": 1 / state_actions,
+        "unvisited_weight": layout.n_unvisited_actions / state_actions,
+        "pair_action": pair_action[order],
+        "action_weight": (counts / np.maximum(n_tried, 1)[pair_action])[order],
+        "action_features": np.log1p(n_tried)[:, None],
+        "logit_row": logit_row,
+        "logit_action": _actions_of_pairs(z),
+        "logit_kind": (logit_row >= n_visited).astype(np.int64) + (logit_row >= unvisited_row),
+        "n_states": z.n_states,
+        "n_actions": z.n_actions,
+    }
+    return _Fixed(
+        pair=np.append(order, n_visited + np.arange(len(z))),
+        row=np.append(order, n_visited + np.arange(len(layout.state_mdp))),
+        edge=edge[by_pair],
+        log_uniform=-np.log(z.n_states),
+        arrays=arrays,
     )
 
 
@@ -143,11 +167,3 @@ def _actions_of_pairs(z: PairTable) -> Ints:
     mdp = np.repeat(np.arange(len(z)), n_pairs)
     place = np.arange(len(mdp)) - offsets_of(n_pairs)[mdp]
     return offsets_of(z.n_actions)[mdp] + place % z.n_actions[mdp]
-
-
-def _floats(values: np.ndarray) -> Floats:
-    return np.ascontiguousarray(values, dtype=np.float64)
-
-
-def _ints(values: np.ndarray) -> Ints:
-    return np.ascontiguousarray(values, dtype=np.int64)

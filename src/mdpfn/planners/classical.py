@@ -27,6 +27,10 @@ from mdpfn.planners.problem_info import ProblemInfo
 N_PLANNERS = 4
 ALL_PLANNERS = CERTAINTY_EQUIVALENT, OPTIMISTIC, PESSIMISTIC, PURE_EXPLORATION = tuple(range(N_PLANNERS))
 
+_EARNS = np.arange(N_PLANNERS) != PURE_EXPLORATION  # whether rewards count for a planner, …
+_BELIEVES = np.arange(N_PLANNERS) != CERTAINTY_EQUIVALENT  # … whether it believes something of what was never tried, …
+_HOPES = np.isin(np.arange(N_PLANNERS), (OPTIMISTIC, PURE_EXPLORATION))  # … and whether of tried actions as well
+
 
 @dataclass(frozen=True)
 class PlannerConfig:
@@ -73,8 +77,10 @@ def estimate(
 ) -> Estimates:
     """What these planners make of every MDP of a batch."""
     assumed = assumptions(model, info, config)
-    chosen = list(planners)
-    values = solve(model, Assumptions(*(getattr(assumed, f)[..., chosen] for f in Assumptions.__dataclass_fields__)))
+    if planners != ALL_PLANNERS:
+        chosen = list(planners)
+        assumed = Assumptions(*(getattr(assumed, f)[..., chosen] for f in Assumptions.__dataclass_fields__))
+    values = solve(model, assumed)
     return Estimates(model, planners, values.q, values.v)
 
 
@@ -82,18 +88,15 @@ def assumptions(model: EmpiricalModel, info: ProblemInfo, config: PlannerConfig)
     """What the four planners assume of the same model."""
     z = model.table
     v_max = _extremes(z.reward_scale, info, config)
-    unseen = np.zeros((len(z.pair), N_PLANNERS))
-    unseen[:, [OPTIMISTIC, PURE_EXPLORATION]] = (config.unseen_visits / (z.n_visits + config.unseen_visits))[:, None]
-    earned = np.repeat(z.normalized_reward[:, None], N_PLANNERS, axis=1)
+    unseen = (config.unseen_visits / (z.n_visits + config.unseen_visits))[:, None] * _HOPES
+    seen, earned = 1 - unseen, z.normalized_reward[:, None] * _EARNS
     earned[:, PESSIMISTIC] -= config.penalty / np.sqrt(z.n_visits)
-    earned[:, PURE_EXPLORATION] = 0.0
-    believes = np.arange(N_PLANNERS) != CERTAINTY_EQUIVALENT
     return Assumptions(
-        reward=((1 - unseen) * earned + unseen * v_max[z.pair_mdp]) * model.goes_on[:, None],
-        discount=(1 - unseen) * model.discount(info.discount)[:, None],
+        reward=(seen * earned + unseen * v_max[z.pair_mdp]) * model.goes_on[:, None],
+        discount=seen * model.discount(info.discount)[:, None],
         unvisited_reward=v_max,
-        unvisited_discount=np.repeat((~believes)[None].astype(np.float64), len(z), axis=0),
-        may_try=believes,
+        unvisited_discount=np.ones((len(z), 1)) * ~_BELIEVES,
+        may_try=_BELIEVES,
     )
 
 
@@ -107,4 +110,4 @@ def _extremes(reward_scale: Floats, info: ProblemInfo, config: PlannerConfig) ->
     high = np.where(np.isfinite(info.reward_high), info.reward_high / reward_scale, 1.0)
     low = np.where(np.isfinite(info.reward_low), info.reward_low / reward_scale, -1.0)
     best, worst = high * np.where(high > 0, horizon, 1), low * np.where(low < 0, horizon, 1)
-    return np.stack([np.zeros(len(horizon)), best, worst - config.penalty * horizon, horizon], axis=1)
+    return np.array([np.zeros(len(horizon)), best, worst - config.penalty * horizon, horizon]).T
