@@ -2,8 +2,9 @@
 
 `python -m benchmarks.training [--json FILE]`: a step is sampling, targets, forward, backward and update at the
 paper's settings (width 256, 8 heads, K = 20, batch 128, dropout 0.05). Ours runs as single-threaded processes under
-torchrun, one per core, exactly as `mdpfn train` does; the naive one gets all cores as threads. Of both the fastest step
-counts: what else the machine does only ever adds.
+torchrun, one per core, exactly as `mdpfn train` does; the naive one gets all cores as threads, and multiplies in
+float32. `matmul_fraction` is of the rate in float32, too. Of both the fastest step counts: what else the machine
+does only ever adds.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mdpfn.prior.paper import sample_mdp
 from mdpfn.training.batches import sample_examples, step_rng
 from mdpfn.training.config import CONFIGS
 from mdpfn.training.loop import Trainer
-from mdpfn.training.products import fast_products
+from mdpfn.training.products import fast_products, keep_freed_memory
 from mdpfn.training.visits import explore, sample_budget
 
 CONFIG = CONFIGS["paper"]
@@ -80,6 +81,7 @@ def launch(processes: int) -> str:
 def run_worker() -> None:
     """One training process: the real loop's steps, timed."""
     torch.distributed.init_process_group("gloo")
+    keep_freed_memory()
     with fast_products(), tempfile.TemporaryDirectory() as directory:
         trainer = Trainer(CONFIG, Path(directory))
         network = torch.nn.parallel.DistributedDataParallel(trainer.network)

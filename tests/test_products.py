@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mdpfn.training import products
-from mdpfn.training.products import fast_products
+from mdpfn.training.products import fast_products, keep_freed_memory, supported
 
 
 def test_products_stay_as_exact_as_float32(one_thread: None) -> None:
@@ -26,3 +26,17 @@ def test_where_it_would_round_it_is_not_used(monkeypatch: pytest.MonkeyPatch, er
     monkeypatch.setattr(products, "_product_error", lambda: error)
     with fast_products():
         assert torch.get_float32_matmul_precision() == expected
+
+
+@pytest.mark.parametrize(("instructions", "expected"), [({"avx512_bf16": True}, "bfloat16"), ({}, "none")])
+def test_factors_are_rounded_where_that_is_fast(
+    monkeypatch: pytest.MonkeyPatch, instructions: dict[str, bool], expected: str
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
+    assert supported("bfloat16") == expected
+    assert supported("none") == "none"
+
+
+def test_freed_memory_can_be_kept_anywhere() -> None:
+    keep_freed_memory()
+    assert torch.ones(2_000_000).sum() == 2_000_000

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mdpfn.evidence import PairTable, Statistics
 from mdpfn.model.empirical import EmpiricalModel
-from mdpfn.network.dropout import dropped_places
+from mdpfn.network.config import Rounding
+from mdpfn.network.dropout import dropout, dropped_places
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.packing import Tokens, pack
 from mdpfn.network.propagation import Graph, Propagation
@@ -38,9 +39,11 @@ def before(network: PolicyNetwork, tokens: Tokens) -> tuple[torch.Tensor, ...]:
     return tuple(leaf.detach().clone().requires_grad_() for leaf in leaves)
 
 
-def fast(tokens: Tokens, leaves: tuple[torch.Tensor, ...], depth: int, rate: float = 0.0) -> torch.Tensor:
+def fast(
+    tokens: Tokens, leaves: tuple[torch.Tensor, ...], depth: int, rate: float = 0.0, rounding: Rounding = "none"
+) -> torch.Tensor:
     edge_bias = tokens.edge_log_prob + tokens.edge_log_multiplicity
-    return torch.cat(Propagation.apply(Graph(tokens, edge_bias), depth, N_HEADS, rate, *leaves))
+    return torch.cat(Propagation.apply(Graph(tokens, edge_bias), depth, N_HEADS, rate, rounding, *leaves))
 
 
 def plain(network: PolicyNetwork, tokens: Tokens, leaves: tuple[torch.Tensor, ...], depth: int) -> torch.Tensor:
@@ -91,6 +94,31 @@ def test_gradient_with_dropout() -> None:
         there, back = (seeded(*leaves[:i], leaf + sign * way, *leaves[i + 1 :]) for sign in (1, -1))
         expected = float((pull * (there - back).detach()).sum()) / 2
         assert abs(float((gradient * way).sum()) - expected) < 1e-6 * abs(expected) + 1e-9, i
+
+
+def test_rounded_factors_change_little() -> None:
+    """bfloat16 has 8 bits: one part in 256 of every factor, which sums over many of them even out."""
+    torch.manual_seed(0)
+    tokens = tokens_of([HISTORY] * 3)
+    leaves = before(make_network(), tokens)
+    exact, rounded = fast(tokens, leaves, 3), fast(tokens, leaves, 3, rounding="bfloat16")
+    assert 0 < (rounded - exact).abs().max() < 0.05  # of numbers that LayerNorm brings to the size of 1
+    pull = torch.randn_like(exact)
+    for mine, other in zip(
+        torch.autograd.grad(rounded, leaves, pull), torch.autograd.grad(exact, leaves, pull), strict=True
+    ):
+        assert (mine - other).norm() < 0.05 * other.norm() + 1e-9
+
+
+def test_dropout_scales_what_it_keeps_and_its_gradient() -> None:
+    x = torch.randn(40, 50, requires_grad=True)
+    torch.manual_seed(1)
+    out = dropout(x, 0.2)
+    kept = out != 0
+    assert 0.7 < float(kept.double().mean()) < 0.9
+    torch.testing.assert_close(out[kept], (x / 0.8)[kept])
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, kept / 0.8)
 
 
 def test_passes_do_not_share_memory() -> None:

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
+from typing import Literal
 
 from mdpfn.checks import check_types, whole_number
 from mdpfn.errors import MdpfnError
 from mdpfn.network.features import PLAIN, PLANNED, Inputs
 
 Shape = tuple[int, ...]
+Rounding = Literal["none", "bfloat16"]  # of factors of matrix products in training
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,7 @@ class NetworkConfig:
     dropout: float = 0.05
     inputs: Inputs = "plain"  # the paper's features, or also what planners make of them
     quantiles: tuple[float, ...] = ()  # levels of the quantiles of Q* that are read off beside the policy
-    action_pooling: bool = (
-        False  # whether actions that were never tried in a state are told apart by what they do elsewhere
-    )
+    action_pooling: bool = False  # are actions never tried in a state told apart by what they do elsewhere?
 
     def __post_init__(self) -> None:
         if isinstance(self.quantiles, list):  # as JSON has it

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mdpfn.network.config import NetworkConfig
+from mdpfn.network.config import NetworkConfig, Rounding
 from mdpfn.network.dropout import dropout
 from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT, PLAIN, PLANNED, POLICY_SKIP
 from mdpfn.network.packing import Answer, Tokens
@@ -93,6 +93,7 @@ class PolicyNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
+        self.rounding: Rounding = "none"  # of factors in the products of the K steps, in training
         d, dropout = config.width, config.dropout
         of_pair, of_state, of_row = PLAIN if config.inputs == "plain" else PLANNED
         self.encoder = MLP(of_pair, d, d, dropout)  # φ_enc
@@ -131,7 +132,7 @@ class PolicyNetwork(nn.Module):
         if torch.is_grad_enabled() and code.device.type == "cpu" and self.config.share_of_step(depth) == 1:
             given = states, code, constants.hidden, constants.query, *weights
             after: tuple[Tensor, Tensor] = Propagation.apply(  # type: ignore[no-untyped-call]
-                Graph(tokens, constants.edge_bias), depth, self.config.n_heads, rate, *given
+                Graph(tokens, constants.edge_bias), depth, self.config.n_heads, rate, self.rounding, *given
             )
             return after
         pairs = code

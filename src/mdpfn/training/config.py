@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from mdpfn.checks import check_range, check_types
 from mdpfn.errors import MdpfnError
-from mdpfn.network.config import NetworkConfig
+from mdpfn.network.config import NetworkConfig, Rounding
 from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.prior.paper import PriorConfig
 from mdpfn.prior.world import WorldConfig
@@ -61,6 +61,7 @@ class TrainingConfig:
     final_learning_rate: float = 0.1  # where the cosine ends, as a fraction
     weight_decay: float = 0.01
     gradient_clip: float = 0.5
+    rounding: Rounding = "none"  # of factors in the products of the K steps, on processors that are fast at it
     average_decay: float = 0.0  # of the exponential moving average of the weights; 0: none
     min_depth: int | None = None  # depth uniform in min_depth … max_depth, one draw per step; None: network.depth
     max_depth: int | None = None
@@ -134,7 +135,7 @@ _FLAGSHIP = TrainingConfig(
 
 CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
     {
-        "paper": TrainingConfig(checkpoint_every=50),  # the appendix as it is
+        "paper": TrainingConfig(rounding="bfloat16", checkpoint_every=50),  # the appendix as it is
         "mdpfn-1": _FLAGSHIP,
         # Where mdpfn-1 is trained on: more actions, longer episodes, and hardly anything counts but the return.
         "mdpfn-1-continued": replace(

@@ -31,7 +31,7 @@ from mdpfn.training.optimization import (
     optimizer_tensors,
     restore_optimizers,
 )
-from mdpfn.training.products import fast_products
+from mdpfn.training.products import fast_products, keep_freed_memory, supported
 from mdpfn.training.progress import Progress
 from mdpfn.training.sources import Metrics, make_source
 from mdpfn.version import __version__
@@ -53,6 +53,7 @@ class Trainer:
             raise MdpfnError("minutes", minutes, "it must be positive and finite", "give the time to train for")
         torch.manual_seed(config.seed)
         self.network = PolicyNetwork(config.network).to(_device())
+        self.network.rounding = supported(config.rounding)
         if config.start_from is not None:
             self.network.load_state_dict(_starting_network(config).state_dict())
         self.optimizers = make_optimizers(self.network, config)
@@ -206,6 +207,7 @@ def train(
 
     Under torchrun, every process calls this. `command` is for the card of the model.
     """
+    keep_freed_memory()
     with _process_group(), fast_products():
         trainer = Trainer(config, directory, minutes)
         with trainer.directory.owned() if trainer.rank == 0 else nullcontext():

@@ -1,12 +1,17 @@
-"""Matrix products in float32 by the faster of torch's two libraries, where that costs no precision."""
+"""What makes training fast on the machine at hand: which library multiplies, which numbers, and freed memory kept."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
+from mdpfn.network.config import Rounding
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 ROUNDING = 1e-5  # relative error of a product that float32 explains; bfloat16 errs by some 1e-3
 
 
@@ -33,3 +38,15 @@ def _product_error(rows: int = 512, width: int = 256) -> float:
     x, w = (torch.randn(n, width, generator=rng) for n in (rows, width))
     exact = x.double() @ w.double().T
     return float((x @ w.T - exact).abs().max() / exact.abs().max())
+
+
+def supported(rounding: Rounding) -> Rounding:
+    """The rounding of factors that this processor is fast at: none where it has no instructions for bfloat16."""
+    return rounding if torch.cpu.get_capabilities().get("avx512_bf16") else "none"
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep what was freed: a step allocates what the last one did, and fresh pages are slow."""
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(M_MMAP_THRESHOLD, 2**25)  # the largest that it takes
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
