@@ -7,6 +7,7 @@ import pytest
 from mdpfn import Agent, Statistics, Transition
 from mdpfn.bench.environments.toy_text import toy_text
 from mdpfn.model.exact import policy_value
+from mdpfn.planners.overruling import overruled
 from mdpfn.planners.policies import greedy_actions
 
 START, GOAL = 36, 47
@@ -68,3 +69,20 @@ def test_an_action_that_does_not_exist_is_never_put_in_place_of_another():
     plan = Agent.from_pretrained().plan(statistics)
     assert plan.greedy[0] == 2
     assert plan.policy[0, 1] == 0
+
+
+def test_two_ways_out_are_not_mixed_into_a_circle():
+    """Left is the better way out, but where the first door is the network's right stays: its own way is kept."""
+    left, right, first, second = 0, 1, 0, 1
+    statistics = Statistics(3, 2)
+    for action, visits, reward, following in ((left, 500, 2.0, 2), (right, 4, 0.0, second)):
+        for _ in range(visits):
+            statistics.add(Transition(first, action, reward, following, terminated=following == 2))
+    for action, reward, following in ((left, 0.0, first), (right, 1.0, 2)):
+        for _ in range(500):
+            statistics.add(Transition(second, action, reward, following, terminated=following == 2))
+    posterior = Agent.from_pretrained().plan(statistics).posterior
+    rightwards = np.tile([0.0, 1.0], (3, 1))
+    assert greedy_actions(overruled(rightwards, posterior, 0.95))[:2].tolist() == [right, right]
+    leftwards_first = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    assert greedy_actions(overruled(leftwards_first, posterior, 0.95))[:2].tolist() == [left, left]

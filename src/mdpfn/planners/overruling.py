@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
-from mdpfn.planners.policies import TIE, best_actions, greedy_actions
-from mdpfn.planners.posterior import ModelPosterior
+from mdpfn.planners.policies import TIE, best_actions, greedy_actions, one_hot
+from mdpfn.planners.posterior import ModelPosterior, Models
 
 FIRST_DRAWS, MORE_DRAWS = 4, 12  # models; only what is better in all of the first is asked of the others
 THIN_VISITS = 5  # fewer visits than this, and the prior says more about a pair than the data
@@ -34,13 +34,35 @@ def overruled(logits: Floats, posterior: ModelPosterior, discount: float) -> Flo
     tried = posterior.table.visits_table()[np.arange(len(logits)), chosen] >= THIN_VISITS
     states = surely_better(drawn, np.flatnonzero(tried))
     if len(states):
-        states = surely_better(known.drawn(rng, MORE_DRAWS).optimal_q(discount), states)
+        models = known.drawn(rng, MORE_DRAWS)
+        states = surely_better(models.optimal_q(discount), states)
+        states = _improving(models, chosen, better, states, discount)
     if not len(states):
         return logits
     exchanged = logits.copy()
     exchanged[states, chosen[states]] = logits[states, better[states]]
     exchanged[states, better[states]] = logits[states].max(axis=1) + 2 * TIE  # others may be as good as the chosen one
     return exchanged
+
+
+def _improving(models: Models, chosen: Ints, better: Ints, states: Ints, discount: float) -> Ints:
+    """Those of some states whose exchange, together, makes the policy worse in no model.
+
+    An action that is best where all follow the best policy need not be any good where other states keep to theirs: two
+    policies that both lead out may lead in circles where they meet.
+    """
+    n_actions = int(models.table.n_actions[0])
+    before = models.policy_value(one_hot(chosen, n_actions), discount)
+    least = LEAST_GAIN * float(np.abs(before).max())
+    while len(states):
+        mixed = chosen.copy()
+        mixed[states] = better[states]
+        after = models.policy_value(one_hot(mixed, n_actions), discount)
+        loses = (after[:, states] < before[:, states] - least).any(axis=0)
+        if not loses.any():
+            break
+        states = states[~loses]
+    return states
 
 
 def _without_prior(posterior: ModelPosterior, discount: float) -> ModelPosterior:
