@@ -81,18 +81,15 @@ class TableRows:
 
     def numbers_in(self, table: PairTable) -> dict[str, Floats] | None:
         """The numbers of `table` with those of these pairs replaced; None if that changes its structure."""
-        rows = np.searchsorted(table.pair, self.pair)
+        rows = table.pair.searchsorted(self.pair)
         if not len(table.pair) or (table.pair.take(rows, mode="clip") != self.pair).any():
             return None
-        entries = ranges_of(table.first_transition[rows], table.n_successors[rows])
-        if not (
-            np.array_equal(table.n_successors[rows], self.n_successors)
-            and np.array_equal(table.successor[entries], self.successor)
-            and np.array_equal(
-                endings_of(table.transition_count[entries], table.n_terminated[entries]),
-                endings_of(self.transition_count, self.n_terminated),
-            )
-        ):
+        if (table.n_successors[rows] != self.n_successors).any():
+            return None
+        entries = ranges_of(table.first_transition[rows], self.n_successors)
+        endings = endings_of(table.transition_count[entries], table.n_terminated[entries])
+        others = endings != endings_of(self.transition_count, self.n_terminated)
+        if (others | (table.successor[entries] != self.successor)).any():
             return None
         numbers = {}
         for names, place in ((NUMBERS_OF_PAIR, rows), (NUMBERS_OF_TRANSITION, entries)):

@@ -33,10 +33,11 @@ def concentration(table: PairTable) -> float:
     tells = (table.n_successors > 1) & (table.n_visits >= config.visits_per_successor * table.n_successors)
     if not tells.any():
         return 0.0
-    k, n_successors, n_visits = CONCENTRATIONS, table.n_successors[tells][:, None], table.n_visits[tells][:, None]
-    count = table.transition_count[tells[table.transition_row]][:, None]
-    likelihood = (log_gamma(k * n_successors) - log_gamma(n_visits + k * n_successors)).sum(axis=0)
-    likelihood += (log_gamma(count + k) - log_gamma(k)).sum(axis=0)
+    k, n_visits = CONCENTRATIONS, table.n_visits[tells][:, None]
+    prior, count = k * table.n_successors[tells][:, None], table.transition_count[tells[table.transition_row]][:, None]
+    # Σ log Γ(k m) − log Γ(N + k m) over pairs with m successors, and Σ log Γ(n + k) − log Γ(k) over their transitions
+    sign = np.repeat([1.0, -1.0, 1.0, -len(count)], [len(prior), len(prior), len(count), 1])
+    likelihood = sign @ log_gamma(np.concatenate([prior, n_visits + prior, count + k, k[None]]))
     best = float(k[likelihood.argmax()])
     return best if best >= config.least_concentration else 0.0
 
@@ -44,9 +45,10 @@ def concentration(table: PairTable) -> float:
 def log_gamma(x: Floats) -> Floats:
     """log Γ(x), looked up where x is a multiple of the smallest concentration, as it is where visits are whole."""
     place = (x / CONCENTRATIONS[0]).astype(np.intp)
-    if place.max(initial=0) >= LOOKED_UP or (place * CONCENTRATIONS[0] != x).any():
+    largest = int(place.max(initial=0))
+    if largest >= LOOKED_UP or (place * CONCENTRATIONS[0] != x).any():
         return np.asarray(gammaln(x), dtype=np.float64)
-    found: Floats = _log_gammas(1 << int(place.max(initial=0)).bit_length()).take(place)
+    found: Floats = _log_gammas(1 << largest.bit_length()).take(place)
     return found
 
 

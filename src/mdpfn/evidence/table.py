@@ -47,7 +47,7 @@ def of_structure(compute: Callable[[PairTable], T]) -> Callable[[PairTable], T]:
 
 def endings_of(transition_count: Floats, n_terminated: Floats) -> Ints:
     """(observed,) 0, 1 or 2 where none, some or all of these transitions ended their episode."""
-    return (n_terminated > 0).astype(np.int64) + (n_terminated >= transition_count)
+    return np.add(n_terminated > 0, n_terminated >= transition_count, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

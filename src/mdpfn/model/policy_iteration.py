@@ -175,12 +175,12 @@ class _DenseModel:
         planner, identity = np.arange(n_planners), np.eye(n)
         q = self.reward.reshape(n_mdps, -1, n, n_planners)
         for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
-            q = self.backup(q.max(axis=1))
+            q = self.backup(np.maximum.reduce(q, axis=1))
         policy = q.argmax(axis=1)  # (MDP, state, planner)
         for number in range(MAX_IMPROVEMENTS):
             if number == PATIENCE:  # an improvement carries values by one state, as a sweep does, which is cheaper
                 for _ in range(n):
-                    q = self.backup(q.max(axis=1))
+                    q = self.backup(np.maximum.reduce(q, axis=1))
                 policy = q.argmax(axis=1)
             row = first_row + policy * n
             system = self.transition.reshape(-1, n).take(row.transpose(0, 2, 1), axis=0)  # (MDP, planner, state, state)
@@ -190,7 +190,7 @@ class _DenseModel:
             v = np.linalg.solve(system, pays)[..., 0].transpose(0, 2, 1)
             q = self.backup(v)
             held = q.reshape(-1, n_planners)[row, planner]
-            better = q.max(axis=1) > held + IMPROVEMENT * (1 + np.abs(held))
+            better = np.maximum.reduce(q, axis=1) > held + IMPROVEMENT * (1 + np.abs(held))
             if not better.any():
                 break
             policy = np.where(better, q.argmax(axis=1), policy)

@@ -15,7 +15,7 @@ import numpy as np
 from mdpfn.network.config import NetworkConfig
 from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT
 from mdpfn.network.numpy_attention import Segments, successor_attention
-from mdpfn.network.packing import Answer, Tokens
+from mdpfn.network.packing import TRIED, Answer, Tokens
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Step: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
@@ -225,7 +225,7 @@ class NumpyNetwork:
         logits, values = out[:, 0].take(tokens.logit_row), out[:, 1:]
         if self.config.quantiles:
             values = self.quantiles(values, tokens.row_features)
-        if self.shift is not None:
+        if self.shift is not None and (tokens.logit_kind != TRIED).any():
             logits += self.action_pooling(self.shift, pairs, tokens)
         return Answer(logits, values.take(tokens.logit_row, axis=0))
 

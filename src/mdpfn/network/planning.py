@@ -27,8 +27,8 @@ def planner_outputs(
     logits, quantiles = (part.astype(np.float64) for part in answer)
     unknown = tokens.logit_kind == UNKNOWN if network.config.action_pooling else None
     found = []
-    first = offsets_of(model.table.n_states * table.n_actions)
-    sizes = zip(first, table.n_states, table.n_actions, table.reward_scale, strict=False)
+    first = offsets_of(model.table.n_states * table.n_actions).tolist()
+    sizes = zip(first, table.n_states.tolist(), table.n_actions.tolist(), table.reward_scale.tolist(), strict=False)
     for start, s, a, scale in sizes:
         mine = slice(start, start + s * a)
         values = np.sinh(quantiles[mine]).reshape(s, a, -1) * scale if network.config.quantiles else None
