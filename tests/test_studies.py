@@ -146,18 +146,27 @@ def test_certainty_equivalence_sees_the_same_data() -> None:
 
 
 def test_compute_study_reads_snapshots(tmp_path: Path) -> None:
-    for step in (64, 128):
-        saved(tmp_path / "snapshots" / f"step-{step}.safetensors", {"training": {"mdps": 10 * step}})
+    for step, place in ((64, "snapshots/step-64"), (128, "snapshots/step-128"), (150, "model")):
+        training = {"mdps": 10 * step, "validation_loss": 1 / step, "validation_kl": 0.5 / step}
+        saved(tmp_path / f"{place}.safetensors", {"training": training})
     protocol = compute.ComputeProtocol(
         depth=2,
         prior=SMALL_DEPTH,
-        online=ConvergenceProtocol(environments=("gridworld-3x3",), seeds=2, agent_max_episodes=9, horizon=5),
+        online=ConvergenceProtocol(
+            environments=("gridworld-3x3",), seeds=2, first_seed=5, agent_max_episodes=9, horizon=5
+        ),
     )
     fill(compute, compute.cells(protocol, tmp_path / "snapshots"), tmp_path / "compute.csv")
     rows = read(tmp_path / "compute.csv")
     assert {(row["environment"], row["mdps"]) for row in rows} == {
-        (environment, mdps) for environment in ("prior", "gridworld-3x3") for mdps in ("640", "1280")
+        (environment, mdps)
+        for environment in ("validation", "prior", "gridworld-3x3")
+        for mdps in ("640", "1280", "1500")
     }
+    validated = {row["mdps"]: (float(row["loss"]), float(row["kl"])) for row in rows if row["loss"]}
+    assert validated["640"] == pytest.approx((1 / 64, 0.5 / 64), rel=1e-3)
+    assert len(validated) == 3
+    assert {row["seed"] for row in rows if row["environment"] == "gridworld-3x3"} == {"5", "6"}
     assert all(1 <= int(row["episodes"]) <= 9 for row in rows if row["environment"] == "gridworld-3x3")
     with pytest.raises(MdpfnError, match="snapshots of a training run"):
         fill(compute, compute.cells(protocol, tmp_path / "none"), tmp_path / "compute.csv")

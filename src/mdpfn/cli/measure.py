@@ -20,20 +20,28 @@ def reproduce(
     weights: str = "paper",
     out: Path = Path("results"),
     workers: int = 2,
+    first_seed: int = 0,
     json: bool = False,
 ) -> None:
     """Rerun the paper's evaluation with these weights: `table` (B.3), `offline` (B.4), `depth` (B.2) or all.
 
     Valid rows that the result files in `out` have already are kept, so an interrupted run continues where it was.
+
+    Args:
+        what: Which experiment.
+        weights: The model, by name or path.
+        out: Where the result files are.
+        workers: Processes to measure with.
+        first_seed: The first of the table's twelve seeds.
     """
     from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline
     from mdpfn.bench.protocols.methods import stored_weights
 
     _positive("workers", workers)
     stored = stored_weights(weights)
-    words = _words("reproduce", what, weights=weights)
+    words = _words("reproduce", what, weights=weights, **{"first-seed": first_seed})
     found: dict[str, tuple[Any, Any]] = {
-        "table": (convergence, convergence.ConvergenceProtocol()),
+        "table": (convergence, convergence.ConvergenceProtocol(first_seed=first_seed)),
         "offline": (offline, offline.OfflineProtocol()),
         "depth": (learning_curves, learning_curves.LearningCurveProtocol()),
     }

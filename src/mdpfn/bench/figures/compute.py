@@ -1,4 +1,4 @@
-"""Scores of the snapshots of a training run against the number of MDPs seen."""
+"""Loss and scores of the snapshots of a training run against the number of MDPs seen."""
 
 from pathlib import Path
 
@@ -12,13 +12,16 @@ MARKERS = dict(zip(BENCHMARKS, ("o", "^", "D"), strict=True))
 
 
 def draw(rows: list[Row], directory: Path) -> list[Path]:
-    """Left: held-out MDPs of the prior. Right: episodes to convergence on the benchmarks, median and quartiles."""
+    """KL to the target policy and score on held-out MDPs; episodes to convergence, median and quartiles."""
     path = directory / "compute.png"
     by_environment = {name: of for (name,), of in group(rows, "environment").items()}
     with figure(path, PAGE_WIDTH, 2.5) as made:
-        left, right = made.subplots(1, 2)
-        plot_band(left, *curve(by_environment["prior"], "mdps"), color=BLACK, marker="s")
-        left.set_ylabel(f"{SCORE_LABEL}, held-out MDPs")
+        left, middle, right = made.subplots(1, 3)
+        by_mdps = sorted((int(row["mdps"]), float(row["kl"])) for row in by_environment["validation"])
+        left.plot(*zip(*by_mdps, strict=True), color=BLACK, marker="s")
+        left.set_ylabel("KL to the target, held-out MDPs")
+        plot_band(middle, *curve(by_environment["prior"], "mdps"), color=BLACK, marker="s")
+        middle.set_ylabel(f"{SCORE_LABEL}, held-out MDPs")
         for name in BENCHMARKS:
             points = {
                 int(m): [int(r["episodes"]) for r in of] for (m,), of in group(by_environment[name], "mdps").items()
@@ -30,7 +33,7 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
         right.set_yscale("log", base=2)
         right.set_ylabel("episodes to converge")
         right.legend()
-        for axes in (left, right):
+        for axes in (left, middle, right):
             axes.set_xscale("log", base=10)
             axes.set_xlabel("MDPs seen in training")
     return [path]

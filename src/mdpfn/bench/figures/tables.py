@@ -245,6 +245,7 @@ def _means(agent: str, table: Floats) -> list[str]:
 
 TABLES: dict[str, tuple[str, Callable[[list[Row]], Table]]] = {  # by name: the result file, and how it is drawn
     "convergence": ("convergence.csv", convergence),
+    "convergence_other_seeds": ("other_seeds/convergence.csv", convergence),
     "offline": ("offline.csv", offline),
     "leaderboard": ("leaderboard.csv", leaderboard),
     "leaderboard_known": ("leaderboard.csv", known_after),

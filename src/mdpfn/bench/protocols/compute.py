@@ -1,4 +1,4 @@
-"""Score against training compute: the snapshots of a run, from its first steps to its end."""
+"""Loss and scores against training compute: the snapshots of a run, from its first steps to its end."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,8 @@ from mdpfn.errors import MdpfnError
 from mdpfn.weights.store import SUFFIX
 
 IDENTITY = ("environment", "mdps")
-MEASURED = ("seed", "score", "episodes")
+MEASURED = ("seed", "score", "episodes", "loss", "kl")
+VALIDATION = "validation"  # stands in the column `environment` for what training measured on its own held-out MDPs
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class ComputeProtocol:
 
 
 def cells(protocol: ComputeProtocol, snapshots: Path) -> list[Cell]:
-    """Every model in the directory `snapshots`."""
-    models = sorted(snapshots.glob(f"*{SUFFIX}"))
+    """Every model in the directory `snapshots`, and the one that the run beside it ended with."""
+    models = sorted(snapshots.glob(f"*{SUFFIX}")) + list(snapshots.parent.glob(f"model{SUFFIX}"))
     if not models:
         limit = "it must hold the snapshots of a training run"
         raise MdpfnError("the directory", repr(str(snapshots)), limit, "train one first, with mdpfn train")
@@ -39,7 +40,7 @@ def cells(protocol: ComputeProtocol, snapshots: Path) -> list[Cell]:
             measure=partial(measure, protocol, environment, weights),
         )
         for weights in [stored_weights(str(model)) for model in models]
-        for environment in (PRIOR, *protocol.online.environments)
+        for environment in (VALIDATION, PRIOR, *protocol.online.environments)
     ]
 
 
@@ -49,7 +50,10 @@ def mdps_seen(weights: StoredWeights) -> int:
 
 
 def measure(protocol: ComputeProtocol, environment: str, weights: StoredWeights) -> list[Row]:
-    """Scores on held-out MDPs, or episodes to convergence on a benchmark (never: as many as it had)."""
+    """The loss on held-out MDPs, scores on others, or episodes to convergence (never: as many as it had)."""
+    if environment == VALIDATION:
+        trained = weights.load().card["training"]
+        return [{"seed": 0, "loss": trained["validation_loss"], "kl": trained["validation_kl"]}]
     if environment == PRIOR:
         return measure_prior(protocol.prior, environment, weights, protocol.depth)
     paper = protocol.online.methods(weights)[-1]

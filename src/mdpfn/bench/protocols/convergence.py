@@ -19,6 +19,7 @@ class ConvergenceProtocol:
 
     environments: tuple[str, ...] = ("gridworld-5x5", "frozen-lake", "gridworld-3x3")
     seeds: int = 12
+    first_seed: int = 0
     max_episodes: int = 1500
     agent_max_episodes: int = 150
     horizon: int = 50
@@ -61,7 +62,7 @@ def measure(protocol: ConvergenceProtocol, environment: Environment, method: Met
     told = {} if method.weights else {"reward_range": (float(mdp.reward.min()), float(mdp.reward.max()))}
     most = protocol.agent_max_episodes if method.weights else protocol.max_episodes
     rows: list[Row] = []
-    for seed in range(protocol.seeds):
+    for seed in range(protocol.first_seed, protocol.first_seed + protocol.seeds):
         contestant = method.start(mdp, seed, **told)
         scores = [scorer(contestant.policy())]
 
