@@ -166,6 +166,14 @@ class _DenseModel:
         q += self.reward
         return q.reshape(len(q), -1, *value.shape[1:])
 
+    def sweep(self, q: Floats, times: int) -> None:
+        """Back Q (MDP, choice, state, planner) up this many times, in place."""
+        flat = q.reshape(self.reward.shape)
+        for _ in range(times):
+            np.matmul(self.transition, np.maximum.reduce(q, axis=1), out=flat)
+            flat *= self.discount
+            flat += self.reward
+
     def solution(self) -> _Solution:
         """Q and V, exact: solve V = r_π + γ P_π V for the greedy π until π stays."""
         n_mdps, n_rows, n = self.transition.shape
@@ -173,14 +181,12 @@ class _DenseModel:
         discount, reward = self.discount.reshape(-1, n_planners), self.reward.reshape(-1, n_planners)
         first_row = np.arange(n_mdps)[:, None, None] * n_rows + np.arange(n)[:, None]
         planner, identity = np.arange(n_planners), np.eye(n)
-        q = self.reward.reshape(n_mdps, -1, n, n_planners)
-        for _ in range(FIRST_SWEEPS):  # so that the first policy is a good one
-            q = self.backup(np.maximum.reduce(q, axis=1))
+        q = self.reward.reshape(n_mdps, -1, n, n_planners).copy()
+        self.sweep(q, FIRST_SWEEPS)  # so that the first policy is a good one
         policy = q.argmax(axis=1)  # (MDP, state, planner)
         for number in range(MAX_IMPROVEMENTS):
             if number == PATIENCE:  # an improvement carries values by one state, as a sweep does, which is cheaper
-                for _ in range(n):
-                    q = self.backup(np.maximum.reduce(q, axis=1))
+                self.sweep(q, n)
                 policy = q.argmax(axis=1)
             row = first_row + policy * n
             system = self.transition.reshape(-1, n).take(row.transpose(0, 2, 1), axis=0)  # (MDP, planner, state, state)

@@ -6,13 +6,16 @@ whose rewards vary. It explains the rewards of a pair if it gives both their mea
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.sparse import csr_array
+from typing import Any
 
-from mdpfn.arrays import Bools, Floats
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence import PairTable
 
 UNEXPLAINED = 0.02  # of the variance of the rewards of a pair, at most
+DENSE_ENTRIES = 50_000  # of a matrix of pairs and successors, up to which it is not sparse
 VARIES = 1e-9  # of the mean square of rewards; less variance is rounding
 
 
@@ -36,12 +39,23 @@ def _paid_on_arrival(z: PairTable, tells: Bools) -> Floats:
     seen, place = np.unique(z.successor[observed], return_inverse=True)
     row = (np.cumsum(tells) - 1)[z.transition_row[observed]]
     n, mean = z.n_visits[tells], z.mean_reward[tells]
-    share = csr_array((z.successor_probs[observed], (row, place)), shape=(len(n), len(seen)))
-    weight = np.sqrt(n)
-    normal = (share * weight[:, None]).T @ (share * weight[:, None])
+    share = _matrix(z.successor_probs[observed], row, place, (len(n), len(seen)))
+    weighted = share * np.sqrt(n)[:, None]
+    normal = weighted.T @ weighted
+    if issparse(normal):
+        normal = normal.toarray()
     reward = np.zeros(int(z.n_states[0]))
-    reward[seen] = np.linalg.lstsq(normal.toarray(), share.T @ (n * mean), rcond=1e-9)[0]
+    reward[seen] = np.linalg.lstsq(normal, share.T @ (n * mean), rcond=1e-9)[0]
     return reward
+
+
+def _matrix(values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> Any:
+    """The matrix with these values, each in a place of its own: dense where that is faster to make and to multiply."""
+    if shape[0] * shape[1] > DENSE_ENTRIES:
+        return csr_array((values, (row, column)), shape=shape)
+    matrix = np.zeros(shape)
+    matrix[row, column] = values
+    return matrix
 
 
 def _explains(z: PairTable, paid: Floats, variance: Floats) -> Bools:
