@@ -28,10 +28,11 @@ class ComputeProtocol:
 
 def cells(protocol: ComputeProtocol, snapshots: Path) -> list[Cell]:
     """Every model in the directory `snapshots`, and the one that the run beside it ended with."""
-    models = sorted(snapshots.glob(f"*{SUFFIX}")) + list(snapshots.parent.glob(f"model{SUFFIX}"))
+    models = sorted(snapshots.glob(f"*{SUFFIX}"))
     if not models:
         limit = "it must hold the snapshots of a training run"
         raise MdpfnError("the directory", repr(str(snapshots)), limit, "train one first, with mdpfn train")
+    models += snapshots.parent.glob(f"model{SUFFIX}")
     return [
         Cell(
             identity=(environment, mdps_seen(weights)),
