@@ -157,9 +157,9 @@ def reward_error(z: PairTable, visited: Bools | None = None) -> Floats:
 def _completed(z: PairTable) -> tuple[PairTable, Bools]:
     """The table with rows for pairs that were never visited, each of one visit that ended where it began."""
     n_actions = int(z.n_actions[0])
-    decides = np.flatnonzero(~z.terminal_mask())
-    possible: Ints = (decides[:, None] * n_actions + np.arange(n_actions)).reshape(-1)
-    new = np.setdiff1d(possible, np.concatenate([z.pair, z.forbidden]))
+    missing = np.repeat(~z.terminal_mask(), n_actions)
+    missing[z.pair] = missing[z.forbidden] = False
+    new = np.flatnonzero(missing)
     pair = np.concatenate([z.pair, new])
     order = np.argsort(pair, kind="stable")
     row = np.argsort(order)[np.concatenate([z.transition_row, len(z.pair) + np.arange(len(new))])]
