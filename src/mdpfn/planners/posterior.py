@@ -159,7 +159,7 @@ def _completed(z: PairTable) -> tuple[PairTable, Bools]:
     n_actions = int(z.n_actions[0])
     missing = np.repeat(~z.terminal_mask(), n_actions)
     missing[z.pair] = missing[z.forbidden] = False
-    new = np.flatnonzero(missing)
+    new: Ints = np.flatnonzero(missing)
     pair = np.concatenate([z.pair, new])
     order = np.argsort(pair, kind="stable")
     row = np.argsort(order)[np.concatenate([z.transition_row, len(z.pair) + np.arange(len(new))])]
