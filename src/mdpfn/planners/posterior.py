@@ -159,7 +159,7 @@ def _completed(z: PairTable) -> tuple[PairTable, Bools]:
     n_actions = int(z.n_actions[0])
     missing = np.repeat(~z.terminal_mask(), n_actions)
     missing[z.pair] = missing[z.forbidden] = False
-    new: Ints = np.flatnonzero(missing)
+    new = np.flatnonzero(missing)
     pair = np.concatenate([z.pair, new])
     order = np.argsort(pair, kind="stable")
     row = np.argsort(order)[np.concatenate([z.transition_row, len(z.pair) + np.arange(len(new))])]
@@ -170,7 +170,11 @@ def _completed(z: PairTable) -> tuple[PairTable, Bools]:
         return np.concatenate([getattr(z, name), more])[to]
 
     of_pair = {"n_visits": once, "reward_sum": nothing, "reward_square_sum": nothing, "duration": once}
-    of_transition = {"transition_count": once, "n_terminated": once, "successor": new // n_actions}
+    of_transition: dict[str, Floats | Ints] = {
+        "transition_count": once,
+        "n_terminated": once,
+        "successor": new // n_actions,
+    }
     return replace(
         z,
         pair_mdp=np.zeros(len(pair), dtype=np.int64),
