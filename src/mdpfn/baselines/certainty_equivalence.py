@@ -1,10 +1,9 @@
 """Certainty equivalence: plan as if the data were all there is to know, online or from logged data."""
 
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Floats
 from mdpfn.baselines.model_based import ModelBasedLearner
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, estimate
-from mdpfn.planners.policies import best_actions
 
 
 class CertaintyEquivalence(ModelBasedLearner):
@@ -17,10 +16,6 @@ class CertaintyEquivalence(ModelBasedLearner):
         if self.rng.random() < self.epsilon:
             return self.any_action(state)
         return super().act(state)
-
-    def choose_actions(self) -> Ints:
-        """(S,) the greedy actions of the empirical model."""
-        return best_actions(self.empirical_q())
 
     def empirical_q(self) -> Floats:
         """(S, A) Q of the planner; −∞ for untried actions of known states."""

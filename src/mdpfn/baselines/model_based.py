@@ -1,7 +1,5 @@
 """The base of learners that plan on the empirical model; they differ in how they explore."""
 
-from abc import abstractmethod
-
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
@@ -25,9 +23,9 @@ class ModelBasedLearner(Learner):
         self._actions: list[int] | None = None  # of this episode
         self._values: dict[str, Floats] = {}  # V (S,) at the end of the last solution of each kind
 
-    @abstractmethod
     def choose_actions(self) -> Ints:
-        """(S,) the action to take in each state until the policy is chosen anew."""
+        """(S,) the action to take in each state until the policy is chosen anew: unless it explores, the greedy one."""
+        return best_actions(self.empirical_q())
 
     def act(self, state: int) -> int:
         """The action of this episode's policy."""

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Floats
 from mdpfn.baselines.model_based import ModelBasedLearner
 from mdpfn.model.empirical import EmpiricalModel
-from mdpfn.planners.policies import best_actions
 
 CONFIDENCE = 0.1  # δ
 
@@ -18,10 +17,6 @@ class VILCB(ModelBasedLearner):
     """
 
     penalty = 0.1
-
-    def choose_actions(self) -> Ints:
-        """(S,) the greedy actions of the lower bound: it does not explore."""
-        return best_actions(self.empirical_q())
 
     def empirical_q(self) -> Floats:
         """(S, A) a lower confidence bound of Q*."""
