@@ -35,7 +35,7 @@ class Table:
 
     frame: Frame
     columns: Columns
-    rows: Callable[[], Any] | None = None  # the careful reader of the same rows, as a Source
+    rows: Callable[[], Any]  # the careful reader of the same rows, as a Source
     text: bool = False  # whether flags are words and names may have spaces around them
 
     @property

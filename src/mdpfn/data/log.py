@@ -74,7 +74,7 @@ def _read_table(table: Table, spaces: Spaces, limits: Limits, log: LogOptions) -
             return None  # the careful reader names the row
         raise
     except Exception as error:
-        if table.rows is None or not table.ordered:
+        if not table.ordered:
             raise _refused_by(table, error) from error
         return None  # the careful reader says what is wrong, or reads it
     if edges:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from mdpfn.checks import whole_number
+from mdpfn.checks import check_choice, whole_number
 from mdpfn.data.columns import Given
 from mdpfn.errors import MdpfnError
 
@@ -45,12 +45,8 @@ class LogOptions:
     available: Available | None = None  # state -> the actions that exist there
 
     def __post_init__(self) -> None:
-        for field, value, allowed in (
-            ("episode_end", self.episode_end, get_args(EpisodeEnd)),
-            ("missing", self.missing, get_args(Missing)),
-        ):
-            if value not in allowed:
-                raise MdpfnError(field, repr(value), f"it must be one of {', '.join(allowed)}", "choose one")
+        check_choice("episode_end", self.episode_end, get_args(EpisodeEnd))
+        check_choice("missing", self.missing, get_args(Missing))
         gap = self.max_gap
         longer = gap is None or (
             gap > timedelta(0) if isinstance(gap, timedelta) else isinstance(gap, Real) and gap > 0

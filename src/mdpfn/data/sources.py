@@ -38,10 +38,8 @@ def open_source(data: Any, columns: Given | None = None) -> Source | Table:
         return _open_files(data, columns)
     if hasattr(data, "iterate_episodes"):
         return Source(_episodes(data), None, data.observation_space, data.action_space)
-    if type(data).__name__ == "RecordBatchReader":
+    if isinstance(data, Iterator) or type(data).__name__ == "RecordBatchReader":
         return _chained(iter(data), columns)
-    if isinstance(data, Iterator):
-        return _chained(data, columns)
     frame = _frame(data)
     if frame is not None:
         names = find_columns(frame.collect_schema().names(), columns)
@@ -144,11 +142,7 @@ def _chained(parts: Iterator[Any], columns: Given | None) -> Source:
 
 def as_rows(source: Source | Table) -> Source:
     """The rows of a source, one by one."""
-    if isinstance(source, Source):
-        return source
-    assert source.rows is not None
-    rows = source.rows()
-    assert isinstance(rows, Source)
+    rows: Source = source if isinstance(source, Source) else source.rows()
     return rows
 
 

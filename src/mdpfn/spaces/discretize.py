@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike
 
 from mdpfn.arrays import Floats
-from mdpfn.checks import finite_floats, whole_number
+from mdpfn.checks import check_choice, finite_floats, whole_number
 from mdpfn.errors import MdpfnError, shown
 
 STRATEGIES = ("uniform", "quantile")
@@ -41,8 +41,7 @@ class Discretize(gymnasium.Wrapper[Any, Any, Any, Any]):
         seed: int = 0,
     ) -> None:
         super().__init__(env)
-        if strategy not in STRATEGIES:
-            raise MdpfnError("strategy", shown(strategy), f"it must be one of {', '.join(STRATEGIES)}", "choose one")
+        check_choice("strategy", strategy, STRATEGIES)
         boxes = [isinstance(space, spaces.Box) for space in (env.observation_space, env.action_space)]
         if not any(boxes):
             limit = "neither its observations nor its actions are a Box"
