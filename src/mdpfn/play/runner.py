@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.agent import Agent
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Ints
 from mdpfn.baselines.problem import baseline_problem
 from mdpfn.bench.environments.gymnasium_adapter import TabularEnv
 from mdpfn.evidence import Transition
@@ -73,22 +73,21 @@ class Runner:
 
     def view(self) -> dict[str, Any]:
         """What a board shows: the path, the policy, its values, and how certain they are."""
-        history, visits = self.problem.history, self.problem.learner.evidence.table().visits_table()
         return {
             "name": self.name,
             "episodes": self.episodes,
             "path": self.path,
             "under_way": self._state is not None,
-            "earned": np.cumsum(history.returns).round(4).tolist(),
+            "earned": np.cumsum(self.problem.history.returns).round(4).tolist(),
             "worth": np.round(self.worth, 5).tolist(),
-            **knowledge(self.problem, self.greedy(), visits),
+            **knowledge(self.problem, self.greedy()),
         }
 
 
-def knowledge(problem: Problem[Any], greedy: Ints, visits: Floats) -> dict[str, Any]:
+def knowledge(problem: Problem[Any], greedy: Ints) -> dict[str, Any]:
     """For every state: the greedy action, its value by the data, visits, and how certain it is."""
     table = problem.learner.evidence.table()
-    model = EmpiricalModel.of(table)
+    model, visits = EmpiricalModel.of(table), table.visits_table()
     policy = one_hot(greedy, visits.shape[1])
     value = model.policy_value(policy, model.table.mean_reward, problem.options.discount)
     seen = np.asarray(visits.any(axis=1))

@@ -114,8 +114,7 @@ def _new_log(sessions: Sessions, text: bytes) -> dict[str, Any]:
             agent.fit(path)
         except MdpfnError as error:
             raise Refusal(400, str(error).replace(str(path), "log.csv")) from None
-    n_states = agent.evidence.n_states if hasattr(agent.evidence, "n_states") else 0
-    if not 1 <= n_states <= MOST_LOGGED_STATES:
+    if agent.statistics.n_states > MOST_LOGGED_STATES:
         raise Refusal(400, f"The page shows logs of at most {MOST_LOGGED_STATES} states that have names or numbers.")
     session = LogSession(agent)
     discount = agent.problem.options.discount

@@ -161,8 +161,7 @@ class LogSession:
     def frame(self) -> dict[str, Any]:
         """Everything that the page shows."""
         n = len(self.board.cells)
-        problem = self.agent.problem
-        known = knowledge(problem, self.agent.plan().greedy, problem.learner.evidence.table().visits_table())
+        known = knowledge(self.agent.problem, self.agent.plan().greedy)
         view = {"name": self.agent.model.name, "episodes": 0, "path": [], "earned": [], "worth": []}
         return {
             "episode": 0,
