@@ -37,7 +37,6 @@ def reproduce(
     from mdpfn.bench.protocols import convergence, leaderboard, learning_curves, offline
     from mdpfn.bench.protocols.methods import stored_weights
 
-    _positive("workers", workers)
     stored = stored_weights(weights)
     words = _words("reproduce", what, weights=weights, **{"first-seed": first_seed})
     found: dict[str, tuple[Any, Any]] = {
@@ -73,7 +72,6 @@ def study(
     from mdpfn.bench.protocols import compute, depth, posterior, sizes
     from mdpfn.bench.protocols.methods import stored_weights
 
-    _positive("workers", workers)
     path = out / f"{what}.csv"
     if what == "compute":
         if snapshots is None:
@@ -135,6 +133,13 @@ def leaderboard(
     """
     episodes = episodes if episodes is not None else 32 if vectors else 64
     seeds = seeds if seeds is not None else 10 if vectors else 2 if logged else 8
+    for field, value in (
+        ("episodes", episodes),
+        ("seeds", seeds),
+        *(("budgets", budget) for budget in budgets),
+        *(("units", unit) for unit in units),
+    ):
+        _positive(field, value)
     if vectors:
         _vector_leaderboard(agents, environments, episodes, seeds, out, workers, weights)
         return
@@ -145,14 +150,6 @@ def leaderboard(
     from mdpfn.bench.protocols import logged_leaderboard, offline_leaderboard
     from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
 
-    for field, value in (
-        ("episodes", episodes),
-        ("seeds", seeds),
-        ("workers", workers),
-        *(("budgets", budget) for budget in budgets),
-        *(("units", unit) for unit in units),
-    ):
-        _positive(field, value)
     if offline and (budgets or units):
         raise MdpfnError("budgets", (*budgets, *units), "they are of agents that live in episodes", "leave out offline")
     if logged and not offline:
@@ -167,22 +164,21 @@ def leaderboard(
     agents = _chosen("agents", agents, (IN_CONTEXT, *(OFFLINE_BASELINES if offline else BASELINES)))
     ours = Method(IN_CONTEXT, weights=stored_weights(weights))
     methods = [ours if name == IN_CONTEXT else Method(name) for name in agents]
-    name = "budgets" if budgets or units else "leaderboard_offline" if offline else "leaderboard"
-    name = "leaderboard_logged" if logged else name
-    path = out if out.suffix == ".csv" else out / f"{name}.csv"
+    name, protocol = "leaderboard", online.LeaderboardProtocol(episodes, seeds)
     identity: tuple[str, ...] = online.IDENTITY
     measured: tuple[str, ...] = online.MEASURED
     if logged:
-        protocol = logged_leaderboard.LoggedProtocol(seeds)
-        cells, measured = logged_leaderboard.cells(protocol, methods, chosen), logged_leaderboard.MEASURED
+        name, measured = "leaderboard_logged", logged_leaderboard.MEASURED
+        cells = logged_leaderboard.cells(logged_leaderboard.LoggedProtocol(seeds), methods, chosen)
     elif offline:
-        data = offline_leaderboard.OfflineLeaderboardProtocol(seeds)
-        cells, measured = offline_leaderboard.cells(data, methods, chosen), offline_leaderboard.MEASURED
+        name, measured = "leaderboard_offline", offline_leaderboard.MEASURED
+        cells = offline_leaderboard.cells(offline_leaderboard.OfflineLeaderboardProtocol(seeds), methods, chosen)
     elif budgets or units:
-        wanted, identity = by_budget.conditions(episodes, budgets, units), by_budget.IDENTITY
-        cells = by_budget.cells(seeds, wanted, methods, chosen)
+        name, identity = "budgets", by_budget.IDENTITY
+        cells = by_budget.cells(protocol, budgets, units, methods, chosen)
     else:
-        cells = online.cells(online.LeaderboardProtocol(episodes, seeds), methods, chosen)
+        cells = online.cells(protocol, methods, chosen)
+    path = out if out.suffix == ".csv" else out / f"{name}.csv"
     _measure(cells, (identity, measured), path, words, workers)
 
 
@@ -200,8 +196,6 @@ def _vector_leaderboard(
     from mdpfn.bench.protocols import vector_leaderboard as protocol
     from mdpfn.bench.protocols.methods import stored_weights
 
-    for field, value in (("episodes", episodes), ("seeds", seeds), ("workers", workers)):
-        _positive(field, value)
     path = out if out.suffix == ".csv" else out / "leaderboard_vectors.csv"
     chosen = [VECTOR_ENVIRONMENTS[name] for name in _chosen("environments", environments, tuple(VECTOR_ENVIRONMENTS))]
     for missing in sorted({each.package for each in chosen if not each.is_there}):
@@ -228,6 +222,7 @@ def _measure(cells: Any, columns: tuple[Any, Any], path: Path, words: list[str],
     from mdpfn.bench.protocols.parallel import measure_cells
     from mdpfn.bench.protocols.results import ResultsFile
 
+    _positive("workers", workers)
     measure_cells(cells, ResultsFile(path, *columns, shlex.join(["mdpfn", *words])), workers=workers)
 
 

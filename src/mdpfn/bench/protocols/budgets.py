@@ -1,7 +1,7 @@
 """The leaderboard with other budgets of episodes, and with rewards in other units."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from mdpfn.bench.environments import Environment
@@ -14,29 +14,19 @@ from mdpfn.model.mdp import TabularMDP
 IDENTITY = (*leaderboard.IDENTITY, "budget", "unit")
 
 
-@dataclass(frozen=True)
-class Condition:
-    """The budget of episodes that agents are given, and the factor of all rewards."""
-
-    budget: int
-    unit: float = 1.0
-
-
-def conditions(episodes: int, budgets: Sequence[int], units: Sequence[float]) -> list[Condition]:
-    """Every budget as it is, and the usual number of episodes in every unit."""
-    return [Condition(budget) for budget in budgets] + [Condition(episodes, unit) for unit in units]
-
-
 def cells(
-    seeds: int, wanted: Sequence[Condition], methods: Sequence[Method], environments: Sequence[Environment]
+    protocol: LeaderboardProtocol,
+    budgets: Sequence[int],
+    units: Sequence[float],
+    methods: Sequence[Method],
+    environments: Sequence[Environment],
 ) -> list[Cell]:
-    """Every method on every environment under every condition."""
+    """Every method on every environment: with every budget, and with the usual one and rewards in every unit."""
     found = []
-    for condition in wanted:
-        scaled = [replace(e, build=partial(in_units, e, condition.unit)) for e in environments]
-        of_condition = leaderboard.cells(LeaderboardProtocol(condition.budget, seeds), methods, scaled)
-        names = str(condition.budget), f"{condition.unit:g}"
-        found += [replace(cell, identity=(*cell.identity, *names)) for cell in of_condition]
+    for budget, unit in [*((budget, 1.0) for budget in budgets), *((protocol.episodes, unit) for unit in units)]:
+        scaled = [replace(e, build=partial(in_units, e, unit)) for e in environments]
+        of_condition = leaderboard.cells(replace(protocol, episodes=budget), methods, scaled)
+        found += [replace(cell, identity=(*cell.identity, str(budget), f"{unit:g}")) for cell in of_condition]
     return found
 
 
