@@ -38,19 +38,21 @@ def read(path: Path) -> list[Row]:
 def label(name: str, weights: str = "", options: str = "") -> str:
     """The name of an environment or a method in figures and tables, with weights and options."""
     parts = [weights] if weights else []
-    for option in filter(None, options.split(", ")):
-        key, value = option.split(" = ")
+    for key, value in _options(options).items():
         if key != "exploration":  # which goes with a temperature
-            number = f"{float(value):g}"
-            parts.append(f"{SYMBOLS.get(key, key)} = {number}")
+            parts.append(f"{SYMBOLS.get(key, key)} = {float(value):g}")
     text = LABELS.get(name, name)
     return f"{text} ({', '.join(parts)})" if parts else text
 
 
 def option(row: Row, name: str) -> str:
     """The value of one of a method's options, empty where it has the default."""
-    given = dict(part.split(" = ") for part in filter(None, row["options"].split(", ")))
-    return given.get(name, "")
+    return _options(row["options"]).get(name, "")
+
+
+def _options(text: str) -> dict[str, str]:
+    """The options of a method, by name, as result files spell them."""
+    return dict(part.split(" = ") for part in filter(None, text.split(", ")))
 
 
 def group(rows: list[Row], *columns: str) -> dict[tuple[str, ...], list[Row]]:

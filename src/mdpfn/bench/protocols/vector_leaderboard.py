@@ -47,7 +47,7 @@ def cells(
             identity=(environment.name, agent, seed),
             settings=(protocol, SmootherConfig() if agent == "mdpfn" else None),
             weights_hash="" if agent == "random" else weights.weights_hash,
-            measure=partial(live, protocol, environment, agent, seed, weights),
+            measure=partial(measure, protocol, environment, agent, seed, weights),
         )
         for seed in range(seeds)
         for environment in environments
@@ -55,7 +55,7 @@ def cells(
     ]
 
 
-def live(
+def measure(
     protocol: VectorProtocol, environment: VectorEnvironment, agent: str, seed: int, weights: StoredWeights
 ) -> list[Row]:
     """One row after each of 1, 2, 4, … episodes: mean return of fresh episodes, and of all episodes so far.
