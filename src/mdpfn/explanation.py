@@ -11,7 +11,7 @@ import numpy as np
 from mdpfn.coverage import Coverage
 from mdpfn.data.pandas_frame import pandas_frame
 from mdpfn.plan import Plan, Support, support_of
-from mdpfn.result import save_picture
+from mdpfn.result import new_picture, save_picture
 
 LEVEL = 0.9  # of the intervals
 SUCCESSORS = 5  # most frequent ones, that are named
@@ -122,10 +122,8 @@ class Explanation:
 
     def plot(self, path: str | Path) -> None:
         """Draw the interval of Q* of every action to a file (PNG, PDF or SVG by its name)."""
-        from matplotlib.figure import Figure  # late: it takes a third of a second
-
         shown = [a for a in self.actions if a.exists][::-1]
-        figure = Figure(figsize=(6, 1.2 + 0.4 * len(shown)), layout="constrained")
+        figure = new_picture(6, 1.2 + 0.4 * len(shown))
         axes = figure.subplots()
         for place, action in enumerate(shown):
             colour = COLOURS[action.support]

@@ -18,6 +18,7 @@ from mdpfn.coverage import Coverage, counted
 from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
+from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.plan import Plan, support_of
 from mdpfn.spaces.binned import Binned
 from mdpfn.storage import cannot_write
@@ -48,20 +49,9 @@ class Result:
     @classmethod
     def of(cls, problem: Problem[InContextLearner], plan: Plan, evaluation: Floats, weights: str) -> Result:
         """The result of everything that happened in a problem so far."""
-        history, statistics = problem.history, problem.learner.evidence
-        return cls(
-            plan=plan,
-            coverage=Coverage.of(statistics, history.start_states if problem.starts_known else None, plan),
-            returns=np.array(history.returns, dtype=np.float64),
-            lengths=np.array(history.lengths, dtype=np.int64),
-            evaluation=evaluation,
-            n_transitions=statistics.n_transitions,
-            seconds=history.seconds,
-            discount=problem.options.discount,
-            weights=weights,
-            columns=problem.columns,
-            notes=problem.notes,
-        )
+        starts = problem.history.start_states if problem.starts_known else None
+        coverage = Coverage.of(problem.learner.evidence, starts, plan)
+        return cls(plan=plan, coverage=coverage, **run_fields(problem, evaluation, weights))
 
     @property
     def policy(self) -> Floats:
@@ -179,7 +169,7 @@ class Result:
             "value": self.value.by_state.tolist(),
             "start_value": self.value.to_dict(),
             "improvement": self.improvement.to_dict(),
-            "regret": {"mean": self.regret.mean, "interval_90": list(self.regret.interval())},
+            "regret": self.regret.to_dict(),
             "n_visits": self.coverage.n_visits.tolist(),
         }
 
@@ -220,6 +210,21 @@ class Result:
         plot_returns({self.weights: self.returns}, Path(path))
 
 
+def run_fields(problem: Problem[InContextLearner] | VectorProblem, evaluation: Floats, weights: str) -> dict[str, Any]:
+    """The fields of a result that say how the run went."""
+    return {
+        "returns": np.array(problem.history.returns, dtype=np.float64),
+        "lengths": np.array(problem.history.lengths, dtype=np.int64),
+        "evaluation": evaluation,
+        "n_transitions": problem.learner.evidence.n_transitions,
+        "seconds": problem.history.seconds,
+        "discount": problem.options.discount,
+        "weights": weights,
+        "columns": problem.columns,
+        "notes": problem.notes,
+    }
+
+
 def _finite(values: Floats) -> list[Any]:
     """Nested lists for JSON, with None for what is not finite."""
     plain = values.astype(object)
@@ -239,10 +244,7 @@ def moving_average(returns: Floats) -> Floats:
 
 def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> None:
     """Draw one learning curve per name: every return as a dot, their moving average as a line."""
-    check_installed("matplotlib", "drawing", "plot")
-    from matplotlib.figure import Figure  # late: it takes a third of a second
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = new_picture(7, 4)
     axes = figure.subplots()
     for name, values in returns.items():
         episode = np.arange(1, len(values) + 1)
@@ -252,6 +254,14 @@ def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> 
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     save_picture(figure, path)
+
+
+def new_picture(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches."""
+    check_installed("matplotlib", "drawing", "plot")
+    from matplotlib.figure import Figure  # late: it takes a third of a second
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save_picture(figure: Figure, path: Path) -> None:

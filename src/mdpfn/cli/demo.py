@@ -62,11 +62,9 @@ def live(name: str, world: World, episodes: int, seed: int) -> tuple[list[float]
     import gymnasium
 
     from mdpfn.agent import Agent
-    from mdpfn.baselines.problem import baseline_problem
+    from mdpfn.cli.comparison import prepared
     from mdpfn.model.exact import policy_value
-    from mdpfn.online.env_adapters import spaces_of
     from mdpfn.online.history import History
-    from mdpfn.online.options import Options
 
     env, mdp = gymnasium.make(world.gymnasium_id, **world.options), world.mdp()
     worth: list[float] = []
@@ -80,7 +78,7 @@ def live(name: str, world: World, episodes: int, seed: int) -> tuple[list[float]
         agent = Agent.from_pretrained(name)
         agent.solve(env, episodes, seed=seed, discount=DISCOUNT, on_episode=look, verbose=0)
         return agent.problem.history.returns, worth
-    problem = baseline_problem(name, *spaces_of(env), Options(discount=DISCOUNT), seed=seed)
+    problem = prepared(name, env, seed, DISCOUNT)
     problem.run(env, episodes, seed=seed, on_episode=look)
     return problem.history.returns, worth
 
@@ -169,11 +167,9 @@ def _seeds(seeds: int) -> str:
 
 
 def _draw(curves: Curves, best: dict[str, float], seeds: int, out: Path) -> None:
-    from matplotlib.figure import Figure
+    from mdpfn.result import new_picture, save_picture
 
-    from mdpfn.result import save_picture
-
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
+    figure = new_picture(11, 6.2)
     above, below = figure.subplots(2, len(curves), sharex="col")
     for axes, under, (world, of_world) in zip(above, below, curves.items(), strict=True):
         lowest, highest = WORLDS[world].lowest, best[world]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.online.vector_problem import VectorProblem
-from mdpfn.result import save_picture
+from mdpfn.result import new_picture, save_picture
 
 NEAREST = 3  # transitions of every action
 SHOWN = 5  # actions, in words
@@ -76,10 +76,8 @@ class VectorExplanation:
 
     def plot(self, path: str | Path) -> None:
         """Draw the value of every action, with the distance of its nearest observed transition."""
-        from matplotlib.figure import Figure  # late: it takes a third of a second
-
         shown = self.actions[::-1]
-        figure = Figure(figsize=(6, 1.2 + 0.3 * len(shown)), layout="constrained")
+        figure = new_picture(6, 1.2 + 0.3 * len(shown))
         axes = figure.subplots()
         axes.plot([a.value for a in shown], range(len(shown)), "o", color="#2b6cb0")
         far = [f"{a.nearest[0].distance:.2g}" if a.nearest else "∞" for a in shown]

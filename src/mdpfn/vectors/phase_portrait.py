@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from mdpfn.arrays import Floats
-from mdpfn.errors import MdpfnError, check_installed
+from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_learner import VectorLearner
-from mdpfn.result import save_picture
+from mdpfn.result import new_picture, save_picture
 
 POINTS = 60  # of the grid, per dimension
 ARROWS = 24  # points per dimension at which the policy is shown
@@ -16,8 +16,6 @@ MOST_SHOWN = 3000  # observations
 
 def plot_values(learner: VectorLearner, path: Path, dims: tuple[int, int]) -> None:
     """Draw values over two dimensions; the others are as in the observation nearest to each point of the grid."""
-    check_installed("matplotlib", "drawing", "plot")
-    from matplotlib.figure import Figure  # late: it takes a third of a second
     from scipy.spatial import cKDTree
 
     plan, n_dims, x = learner.plan(), learner.evidence.n_dims, learner.evidence.memory.batch().x
@@ -42,7 +40,7 @@ def plot_values(learner: VectorLearner, path: Path, dims: tuple[int, int]) -> No
     fine, coarse = grid(POINTS), grid(ARROWS)
     value = plan.state_value(fine).reshape(POINTS, POINTS)
     action = learner.greedy(coarse)
-    figure = Figure(figsize=(7, 5), layout="constrained")
+    figure = new_picture(7, 5)
     axes = figure.subplots()
     shape = (POINTS, POINTS)
     filled = axes.contourf(fine[:, dims[0]].reshape(shape), fine[:, dims[1]].reshape(shape), value, 24, cmap="viridis")

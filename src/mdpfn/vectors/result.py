@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.vector_problem import VectorProblem
-from mdpfn.result import Result
+from mdpfn.result import Result, run_fields
 from mdpfn.vectors.phase_portrait import plot_values
 
 
@@ -25,21 +23,10 @@ class VectorResult(Result):
     is_lost: bool  # whether it still looks for something that pays
 
     def __init__(self, problem: VectorProblem, evaluation: Floats, weights: str) -> None:
-        history, learner = problem.history, problem.learner
-        plan = learner.plan()
-        lengths: Ints = np.array(history.lengths, dtype=np.int64)
-        known: dict[str, Any] = {
-            "returns": np.array(history.returns, dtype=np.float64),
-            "lengths": lengths,
-            "evaluation": evaluation,
-            "n_transitions": learner.evidence.n_transitions,
-            "seconds": history.seconds,
-            "discount": problem.options.discount,
-            "weights": weights,
-            "columns": problem.columns,
-            "notes": problem.notes,
+        plan = problem.learner.plan()
+        known = run_fields(problem, evaluation, weights) | {
             "n_nodes": 0 if plan is None else len(plan.nodes),
-            "learner": learner,
+            "learner": problem.learner,
             "is_lost": plan is not None and plan.is_lost,
         }
         for name, value in known.items():

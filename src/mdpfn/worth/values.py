@@ -26,6 +26,10 @@ class Risk(NamedTuple):
     def __repr__(self) -> str:
         return f"Risk({self})"
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**self._asdict(), "state": str(self.state), "action": str(self.action)}
+
 
 class _Drawn:
     """A number of which there are draws. With little data their tails are so heavy that they have no mean."""
@@ -47,6 +51,13 @@ class _Drawn:
         low, high = self.interval()
         return f"{self.mean:.4g}, with 90 % in {low:.4g} … {high:.4g}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"mean": self.mean, "interval_90": list(self.interval())}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PolicyValue(_Drawn):
@@ -59,16 +70,11 @@ class PolicyValue(_Drawn):
     risks: tuple[Risk, ...]  # what the uncertainty comes from, largest first
     check: ImportanceCheck | None = None  # by importance weights, where episodes were given
 
-    def __repr__(self) -> str:
-        return f"PolicyValue({self})"
-
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "mean": self.mean,
-            "interval_90": list(self.interval()),
+        return super().to_dict() | {
             "effective_sample_size": self.effective_sample_size,
-            "risks": [{**risk._asdict(), "state": str(risk.state), "action": str(risk.action)} for risk in self.risks],
+            "risks": [risk.to_dict() for risk in self.risks],
         }
 
 
@@ -96,19 +102,13 @@ class Improvement(_Drawn):
     def __str__(self) -> str:
         return f"{super().__str__()}; better with {self.how_probable} probability"
 
-    def __repr__(self) -> str:
-        return f"Improvement({self})"
-
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        named = [{**risk._asdict(), "state": str(risk.state), "action": str(risk.action)} for risk in self.risks]
-        return {
-            "mean": self.mean,
-            "interval_90": list(self.interval()),
+        return super().to_dict() | {
             "probability": self.probability,
             "new": self.new.to_dict(),
             "logged": self.logged.to_dict(),
-            "risks": named,
+            "risks": [risk.to_dict() for risk in self.risks],
         }
 
 
@@ -118,6 +118,3 @@ class Regret(_Drawn):
 
     mean: float
     draws: Floats  # (draws,) ≥ 0
-
-    def __repr__(self) -> str:
-        return f"Regret({self})"
