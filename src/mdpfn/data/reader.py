@@ -54,10 +54,12 @@ class DatasetReader:
     def add(self, piece: Mapping[str, Any]) -> None:
         """Add the transitions of a piece; anything wrong with them is refused."""
         place = piece.get("place", Place())
-        terminated, truncated, alone = self._ends(piece)
+        if piece.get("ties"):
+            self._note_ties(piece)
+        terminated, truncated, alone = ends_of(piece, len(piece["action"]), self.columns, self.log)
         rewards, no_reward = _rewards(piece)
         next_state = _with_ends(piece["next_state"], piece["state"], terminated, alone)
-        wanted, unknown = self._wanted(piece, next_state, no_reward, terminated, alone, place)
+        wanted, unknown = self._wanted(piece, next_state, no_reward, terminated, alone)
         self._n_rows += len(wanted)
         state, action = taken(piece["state"], wanted), taken(piece["action"], wanted)
         next_state, kept = taken(next_state, wanted), rewards[wanted]
@@ -144,18 +146,6 @@ class DatasetReader:
             )
             warnings.warn(text, UserWarning, stacklevel=4)
 
-    def _ends(self, piece: Mapping[str, Any]) -> tuple[Bools, Bools, Bools]:
-        """Which rows terminated, which were truncated, and which have no next state that counts."""
-        n = len(piece["action"])
-        terminated, truncated = flags(piece, "terminated", n), flags(piece, "truncated", n)
-        if done_means_both(self.columns):
-            terminated = terminated & ~truncated
-        if "kind" not in piece:
-            return terminated, truncated, np.zeros(n, dtype=bool)
-        if piece["ties"]:
-            self._note_ties(piece)
-        return outcomes(piece["kind"], terminated, truncated, "terminated" in piece, self.log.episode_end)
-
     def _note_ties(self, piece: Mapping[str, Any]) -> None:
         if not piece.get("ordered", True):
             limit = f"{piece['ties']} rows have the same time as the next one of their episode"
@@ -164,7 +154,7 @@ class DatasetReader:
         self.notes["rows at the same time as the next one, taken in the order of the log"] += piece["ties"]
 
     def _wanted(
-        self, piece: Mapping[str, Any], next_state: Any, no_reward: Bools, terminated: Bools, alone: Bools, place: Place
+        self, piece: Mapping[str, Any], next_state: Any, no_reward: Bools, terminated: Bools, alone: Bools
     ) -> tuple[Ints, Bools]:
         """The rows that are transitions, and which of all rows have an outcome that is not known."""
         lacks = {role: missing_rows(piece[role]) for role in ("state", "action")} | {"reward": no_reward}
@@ -181,9 +171,7 @@ class DatasetReader:
             lacks["next_state"], incomplete = broken, incomplete | broken
         groups = piece["rewards"].count if "rewards" in piece else np.ones(len(blank))
         if incomplete.any() and self.log.missing == "raise":
-            row = first(incomplete)
-            role = next(role for role, mask in lacks.items() if mask[row])
-            raise missing_value(piece, role, row, place, int(groups[incomplete].sum()))
+            raise missing_value(piece, lacks, first(incomplete), int(groups[incomplete].sum()))
         self.notes[INCOMPLETE] += int(groups[incomplete].sum())
         self.notes[CUT_OFF] += int(groups[cut_off & ~incomplete & ~blank].sum())
         return np.flatnonzero(~incomplete & ~blank & ~cut_off), cut_off
@@ -262,12 +250,14 @@ def _check_rewards(piece: Mapping[str, Any], rewards: Rewards, no_reward: Bools,
         raise error if "rewards" in piece else place.located(error, row, "count")
 
 
-def missing_value(piece: Mapping[str, Any], role: str, row: int, place: Place, n_rows: int) -> MdpfnError:
-    """The error for a row in which something is missing."""
+def missing_value(piece: Mapping[str, Any], lacks: Mapping[str, Bools], row: int, n_rows: int) -> MdpfnError:
+    """The error for a row in which something is missing, one of `n_rows`; `lacks` says by role in which rows it is."""
+    role = next(role for role, mask in lacks.items() if mask[row])
     remedy = "repair or drop that row, or leave such rows out with missing='drop'"
     if "rewards" in piece:
         return MdpfnError(role, f"empty in {n_rows} row{'s' * (n_rows > 1)} or less", "every row needs one", remedy)
-    return place.located(MdpfnError(role, "empty", "every row needs one", remedy), row, role)
+    error = MdpfnError(role, "empty", "every row needs one", remedy)
+    return piece.get("place", Place()).located(error, row, role)  # type: ignore[no-any-return]
 
 
 def _first_refused(numbers: Ids, values: Any) -> int | None:
@@ -308,7 +298,19 @@ def _type(values: Any) -> str:
     return str(getattr(values, "dtype", type(values).__name__))
 
 
-def flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
+def ends_of(
+    piece: Mapping[str, Any], n: int, columns: Mapping[str, Any] | None, log: LogOptions
+) -> tuple[Bools, Bools, Bools]:
+    """Which of n rows terminated, which were truncated, and which have no next state that counts."""
+    terminated, truncated = _flags(piece, "terminated", n), _flags(piece, "truncated", n)
+    if done_means_both(columns):
+        terminated = terminated & ~truncated
+    if "kind" not in piece:
+        return terminated, truncated, np.zeros(n, dtype=bool)
+    return outcomes(piece["kind"], terminated, truncated, "terminated" in piece, log.episode_end)
+
+
+def _flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
     """(n,) truth values; False where the data has no such column."""
     if role not in piece:
         return np.zeros(n, dtype=bool)

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.checks import finite_floats
-from mdpfn.data.columns import done_means_both
-from mdpfn.data.episodes import FINAL, outcomes
+from mdpfn.data.episodes import FINAL
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import LogOptions
-from mdpfn.data.place import Place, first
-from mdpfn.data.reader import CUT_OFF, INCOMPLETE, flags, missing_value
+from mdpfn.data.place import first
+from mdpfn.data.reader import CUT_OFF, INCOMPLETE, ends_of, missing_value
 from mdpfn.data.sources import Source
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence.smoothed.evidence import nearest_codes, starts_of_episodes
@@ -60,14 +59,8 @@ class VectorReader:
     def _complete(self, piece: Mapping[str, Any]) -> dict[str, Any]:
         """The rows of a piece that are transitions, each with its next state and with flags."""
         n = len(piece["reward"])
-        terminated, truncated = flags(piece, "terminated", n), flags(piece, "truncated", n)
-        if done_means_both(self.source.columns):
-            terminated = terminated & ~truncated
-        alone, final = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        if "kind" in piece:
-            kind, flagged = piece["kind"], "terminated" in piece
-            terminated, truncated, alone = outcomes(kind, terminated, truncated, flagged, self.log.episode_end)
-            final = kind == FINAL
+        terminated, truncated, alone = ends_of(piece, n, self.source.columns, self.log)
+        final = piece["kind"] == FINAL if "kind" in piece else np.zeros(n, dtype=bool)
         filled = dict(piece)
         if (alone & terminated).any():  # nothing follows, and a world model needs to hear of no other place
             filled["next_state"] = np.where((alone & terminated)[:, None], piece["state"], piece["next_state"])
@@ -75,9 +68,7 @@ class VectorReader:
         cut_off = alone & ~terminated & ~final
         incomplete = np.any(list(lacks.values()), axis=0) & ~final & ~cut_off
         if incomplete.any() and self.log.missing == "raise":
-            row = first(incomplete)
-            role = next(role for role, mask in lacks.items() if mask[row])
-            raise missing_value(piece, role, row, piece.get("place", Place()), int(incomplete.sum()))
+            raise missing_value(piece, lacks, first(incomplete), int(incomplete.sum()))
         self.notes[INCOMPLETE] += int(incomplete.sum())
         self.notes[CUT_OFF] += int(cut_off.sum())
         wanted = np.flatnonzero(~(incomplete | cut_off | final))
