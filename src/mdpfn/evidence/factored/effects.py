@@ -75,7 +75,9 @@ class Effects:
         return found if told else None
 
     def _find_outcomes(self, tried: Tried, contexts: Contexts) -> bool:
+        """Rules for the factors and the end, certain where they never differed in a pair; False where one has none."""
         d, n_rows, row = len(self.factors.sizes), len(tried.state), tried.row
+        noisy = []
         first = np.searchsorted(row, np.arange(n_rows))
         before = np.append(tried.codes, np.zeros((n_rows, 1), dtype=np.int64), axis=1)
         for j in range(d):
@@ -85,14 +87,13 @@ class Effects:
                 if not self._certain(j, kinds, contexts):
                     return False
             else:
-                self.noisy.append(((j,), None, before))  # type: ignore[arg-type]
+                noisy.append(j)
         ended = tried.ended / tried.count
         if ((ended == ended[first[row]]) & ((ended == 0) | (ended == 1))).all():
             if not self._certain(d, [np.unique((ended[first] > 0).astype(np.int64), return_inverse=True)], contexts):
                 return False
         else:
-            self.noisy.append(((d,), None, before))  # type: ignore[arg-type]
-        noisy, self.noisy = [j for (j,), _, _ in self.noisy], []
+            noisy.append(d)
         return not noisy or self._find_noisy(noisy, tried, before, contexts)
 
     def _certain(self, outcome: int, kinds: list[tuple[Ints, Ints]], contexts: Contexts) -> bool:

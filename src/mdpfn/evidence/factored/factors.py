@@ -49,13 +49,19 @@ class Factors:
         keys, states = self._places
         inside: Bools = np.logical_and.reduce((codes >= 0) & (codes < self.sizes), axis=1)
         key = keys_of(np.where(inside[:, None], codes, 0), self.sizes, range(len(self.sizes)))
-        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-        return np.where(inside & (keys[place] == key), states[place], -1)
+        place, found = looked_up(keys, key)
+        return np.where(inside & found, states[place], -1)
 
     @property
     def countable(self) -> bool:
         """Whether a combination of all factors has a number of its own."""
         return bool(np.prod(self.sizes.astype(np.float64)) < LARGEST_KEY)
+
+
+def looked_up(keys: Ints, key: Ints) -> tuple[Ints, Bools]:
+    """(n,) the place of each key among rising `keys`, and whether it is one of them."""
+    place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    return place, keys[place] == key
 
 
 def keys_of(codes: Ints, sizes: Ints, subset: Sequence[int]) -> Ints:

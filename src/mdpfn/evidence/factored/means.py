@@ -6,7 +6,7 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.evidence.factored.config import FactoredConfig
-from mdpfn.evidence.factored.factors import keys_of
+from mdpfn.evidence.factored.factors import keys_of, looked_up
 from mdpfn.evidence.factored.rules import Contexts
 
 FAR, UNTOLD, LARGEST = 9.0, 2.0, 4.0  # squared errors: too many; in nats: the loss where nothing is told; the largest
@@ -28,11 +28,9 @@ class MeanRule:
         """(n,) whether the mean can be predicted, and the mean."""
         if self.subset is None:
             x = one_hot(codes, sizes)
-            told: Bools = np.abs(x - x @ self.space).max(axis=1) < EXACT
-            return told, x @ self.mean
-        key = keys_of(codes, sizes, self.subset)
-        place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-        return self.keys[place] == key, self.mean[place]
+            return np.abs(x - x @ self.space).max(axis=1) < EXACT, x @ self.mean
+        place, told = looked_up(self.keys, keys_of(codes, sizes, self.subset))
+        return told, self.mean[place]
 
 
 def one_hot(codes: Ints, sizes: Ints) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence.factored.config import FactoredConfig
-from mdpfn.evidence.factored.factors import keys_of
+from mdpfn.evidence.factored.factors import keys_of, looked_up
 from mdpfn.evidence.factored.rules import Contexts
 
 
@@ -47,9 +47,8 @@ class NoisyRule:
 
     def place(self, codes: Ints, sizes: Ints) -> Ints:
         """(n,) the contexts of states; −1 where one was never seen."""
-        key = keys_of(codes, sizes, self.subset)
-        place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-        return np.where(self.keys[place] == key, place, -1)
+        place, seen = looked_up(self.keys, keys_of(codes, sizes, self.subset))
+        return np.where(seen, place, -1)
 
 
 def find_noisy_rule(kinds: Sequence[Outcomes], contexts: Contexts, config: FactoredConfig) -> NoisyRule | None:

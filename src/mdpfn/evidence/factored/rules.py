@@ -14,7 +14,7 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence.factored.config import FactoredConfig
-from mdpfn.evidence.factored.factors import keys_of
+from mdpfn.evidence.factored.factors import keys_of, looked_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +47,9 @@ class Rule:
         for number, one in enumerate(self.hypotheses):
             if not len(one.keys):
                 return np.zeros(len(codes), dtype=bool), agreed, trust
-            key = keys_of(codes, sizes, one.subset)
-            place = np.minimum(np.searchsorted(one.keys, key), len(one.keys) - 1)
+            place, seen = looked_up(one.keys, keys_of(codes, sizes, one.subset))
             value = values[one.kind][one.category[place]] + (shift if one.kind == 0 else 0)
-            told &= (one.keys[place] == key) & ((value == agreed) if number else True)
+            told &= seen & ((value == agreed) if number else True)
             agreed = value
             trust = np.maximum(trust, one.trust[one.category[place]])
         return told, agreed, trust

@@ -32,15 +32,14 @@ def part_from_arrays(kind: type[P], arrays: Mapping[str, NDArray[Any]], prefix: 
     values: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]
         name, hint = f"{prefix}{field.name}", _main_type(hints[field.name])
-        if isinstance(hint, type) and is_dataclass(hint):
-            there = any(other.startswith(f"{name}.") for other in arrays)
-            if not there and type(None) not in get_args(hints[field.name]):
-                raise KeyError(name)
-            values[field.name] = part_from_arrays(hint, arrays, f"{name}.") if there else None
-        elif name not in arrays:
+        nested = isinstance(hint, type) and is_dataclass(hint)
+        there = any(other.startswith(f"{name}.") for other in arrays) if nested else name in arrays
+        if not there:
             if type(None) not in get_args(hints[field.name]):
                 raise KeyError(name)
             values[field.name] = None
+        elif nested:
+            values[field.name] = part_from_arrays(hint, arrays, f"{name}.")
         elif not np.isfinite(arrays[name]).all() or arrays[name].dtype.itemsize != 8:
             raise ValueError(f"{name} is not finite")
         elif hint in (int, float):
