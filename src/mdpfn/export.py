@@ -12,7 +12,7 @@ from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.result import Result
-from mdpfn.spaces.json import plain
+from mdpfn.spaces.json import to_json
 from mdpfn.version import __version__
 
 FORMAT, VERSION = "mdpfn-policy", 1
@@ -46,8 +46,8 @@ def _table(result: Result) -> dict[str, Any]:
         quantiles = np.stack([plan.q_at(level) for level in LEVELS], axis=-1)[:n]
     return {
         "kind": "table",
-        "states": [plain(state) for state in plan.states],
-        "actions": [plain(action) for action in plan.actions],
+        "states": [to_json(state) for state in plan.states],
+        "actions": [to_json(action) for action in plan.actions],
         "greedy": plan.greedy[:n].tolist(),
         "elsewhere": plan.action(len(plan.greedy)),
         "policy": numbers(plan.policy[:n]),
@@ -71,7 +71,7 @@ def _nodes(problem: VectorProblem) -> dict[str, Any]:
         "neighbours": NEIGHBOURS,
         "scale": [1.0] * states.shape[1] if plan is None else numbers(plan.nodes.scale),
         "states": numbers(states),
-        "actions": [plain(actions.decode(number)) for number in range(actions.n)],
+        "actions": [to_json(actions.decode(number)) for number in range(actions.n)],
         "values": numbers(q.max(axis=1, initial=-np.inf)),
         "q": numbers(q),
     }

@@ -23,12 +23,10 @@ def predict(agent: SavedAgent, observations: Observations, json: bool = False) -
         observations: As JSON, such as 3, '[0.1, -0.2]' or '{"a": 1}'; what is no JSON counts as a name.
         json: Print JSON.
     """
-    from mdpfn.agent import Agent
-    from mdpfn.spaces.json import plain
+    from mdpfn.spaces.json import to_json
 
-    _some(observations)
-    loaded = Agent.load(agent)
-    actions = [plain(loaded.predict(_observation(loaded, text), on_unknown="best")[0]) for text in observations]
+    loaded, observed = _read(agent, observations)
+    actions = [to_json(loaded.predict(observation, on_unknown="best")[0]) for observation in observed]
     answer("\n".join(map(str, actions)), {"actions": actions}, json)
 
 
@@ -41,11 +39,8 @@ def explain(agent: SavedAgent, observations: Observations, plot: Path | None = N
         plot: Draw what every action may be worth, for the last of them.
         json: Print JSON.
     """
-    from mdpfn.agent import Agent
-
-    _some(observations)
-    loaded = Agent.load(agent)
-    found = [loaded.explain(_observation(loaded, text)) for text in observations]
+    loaded, observed = _read(agent, observations)
+    found = [loaded.explain(observation) for observation in observed]
     if plot is not None:
         found[-1].plot(plot)
     answer("\n".join(map(str, found)), {"explanations": [one.to_dict() for one in found]}, json)
@@ -65,17 +60,17 @@ def export(agent: SavedAgent, out: Path = Path("policy.json"), json: bool = Fals
     answer(f"written: {out}", {"written": [str(out)]}, json)
 
 
-def _some(observations: tuple[str, ...]) -> None:
-    if not observations:
-        raise MdpfnError("the observation", "missing", "at least one is needed", "give it after the agent")
-
-
-def _observation(agent: Any, text: str) -> Any:
-    """The observation that a text stands for: a value of the agent's space, or a name."""
+def _read(agent: Path, texts: tuple[str, ...]) -> tuple[Any, list[Any]]:
+    """A saved agent, and the observations that texts stand for: values of its space, or names."""
+    from mdpfn.agent import Agent
     from mdpfn.spaces.json import value_of
 
-    encoding = agent.problem.encoding
-    value = value_of(encoding.observation_space, parsed(text))
-    if encoding.observation_space is None and encoding.find(value) >= encoding.states.n > encoding.find(text):
-        return text  # a name that looks like a number
-    return value
+    if not texts:
+        raise MdpfnError("the observation", "missing", "at least one is needed", "give it after the agent")
+    loaded, observed = Agent.load(agent), []
+    encoding = loaded.problem.encoding
+    for text in texts:
+        value = value_of(encoding.observation_space, parsed(text))
+        named = encoding.observation_space is None and encoding.find(value) >= encoding.states.n > encoding.find(text)
+        observed.append(text if named else value)  # a name may look like a number
+    return loaded, observed

@@ -91,15 +91,6 @@ def _label_to_json(label: Any) -> Any:
     raise MdpfnError("a state or action", shown(label), limit, "give those to the agent instead")
 
 
-def plain(value: Any) -> Any:
-    """A state or an action as JSON: NumPy's numbers become Python's own, arrays and tuples become lists."""
-    if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, tuple | list | np.ndarray):
-        return [plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def value_of(space: Any, content: Any) -> Any:
     """The value of a space that JSON describes: arrays for arrays, tuples for tuples, all else as it is."""
     try:
@@ -122,10 +113,10 @@ def _label(content: Any) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON, with None for numbers that are not finite."""
-    value = plain(value)
+    """A value as JSON: NumPy's numbers become Python's own, arrays and tuples lists, what is not finite None."""
     if isinstance(value, dict):
-        return {key: to_json(part) for key, part in value.items()}
-    if isinstance(value, list):
+        return {str(key): to_json(part) for key, part in value.items()}
+    if isinstance(value, tuple | list | np.ndarray):
         return [to_json(part) for part in value]
+    value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
