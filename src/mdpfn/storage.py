@@ -5,6 +5,7 @@ nothing, and damaged or crafted files are refused.
 """
 
 import contextlib
+import glob
 import hashlib
 import itertools
 import json
@@ -147,7 +148,7 @@ def _read_directory(directory: Path) -> tuple[dict[str, NDArray[Any]], dict[str,
 
 def _remove_leftovers_of(place: Path) -> None:
     """Delete the unfinished files of dead processes that were writing to this place."""
-    for scratch in place.parent.glob(f".{_escaped(_shortened(place.name))}.*{UNFINISHED}"):
+    for scratch in place.parent.glob(f".{glob.escape(_shortened(place.name))}.*{UNFINISHED}"):
         writer = scratch.name.removesuffix(UNFINISHED).rpartition(".")[2].partition("-")[0]
         if writer.isdecimal() and not _is_alive(int(writer)):
             scratch.unlink(missing_ok=True)
@@ -156,10 +157,6 @@ def _remove_leftovers_of(place: Path) -> None:
 def _shortened(name: str) -> str:
     """The first 200 bytes of a file name, so that something can be added: names are limited in bytes, not letters."""
     return os.fsencode(name)[:200].decode(errors="ignore")
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def _is_alive(process: int) -> bool:

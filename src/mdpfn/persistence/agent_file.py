@@ -16,6 +16,7 @@ from mdpfn.spaces.json import labels_to_json, space_to_json
 from mdpfn.storage import read_bundle, write_bundle
 from mdpfn.version import __version__
 from mdpfn.weights import Model, build_model, load_model, shipped_models, weights_hash
+from mdpfn.weights.store import FORMAT
 
 FORMATS = (1, 2)  # 1: without discounted returns, and with another way to keep the time
 WEIGHTS = "weights."
@@ -34,8 +35,6 @@ def write_agent(
     description: dict[str, Any] = {"kind": "agent", "format": FORMATS[-1], "version": __version__, "settings": settings}
     description["weights"] = {"name": model.name, "sha256": model.card.get("sha256")}
     if copy_weights or not _is_shipped(model):
-        from mdpfn.weights.store import FORMAT
-
         arrays |= {WEIGHTS + name: array for name, array in model.network.weights.items()}
         description["weights"]["card"] = {**model.card, "format": FORMAT, "network": asdict(model.network.config)}
     if isinstance(problem, VectorProblem):

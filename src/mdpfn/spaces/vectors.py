@@ -95,14 +95,18 @@ class VectorCodec(Codec):
 
     def is_batch(self, value: Any) -> bool:
         """Whether its parts have one axis more than those of the space."""
-        return _is_batch(self.space, value)
+        try:
+            part, first = _first(self.space, value)
+            return np.ndim(first) == len(part.shape) + 1
+        except (TypeError, KeyError, IndexError, ValueError):
+            return False
 
     def unbatch(self, values: Any) -> list[Any]:
         """One observation per entry."""
         if isinstance(values, list):
             return values
         try:
-            return [_row(self.space, values, i) for i in range(_length(self.space, values))]
+            return [_row(self.space, values, i) for i in range(len(_first(self.space, values)[1]))]
         except (TypeError, KeyError, IndexError):
             raise self.outside(values, f"it must be a batch of {self.space}") from None
 
@@ -246,18 +250,6 @@ def _first(space: Any, value: Any) -> tuple[Any, Any]:
         key = _keys(space)[0]
         space, value = space[key], value[key]
     return space, value
-
-
-def _is_batch(space: Any, value: Any) -> bool:
-    try:
-        part, first = _first(space, value)
-        return np.ndim(first) == len(part.shape) + 1
-    except (TypeError, KeyError, IndexError, ValueError):
-        return False
-
-
-def _length(space: Any, values: Any) -> int:
-    return len(_first(space, values)[1])
 
 
 def _row(space: Any, values: Any, i: int) -> Any:
