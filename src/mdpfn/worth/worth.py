@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Floats, normalized
 from mdpfn.model.policy_values import occupancy
 from mdpfn.plan import Plan
 from mdpfn.planners.posterior import ModelPosterior, Models
@@ -113,9 +113,7 @@ class Worth:
     @cached_property
     def logged_policy(self) -> Floats:
         """(S, A) π(a | s) = N(s, a) / N(s); any action that exists in states that were never left."""
-        weight = self._logged_weights
-        policy: Floats = weight / weight.sum(axis=1, keepdims=True)
-        return policy
+        return normalized(self._logged_weights)
 
     @property
     def _logged_weights(self) -> Floats:
@@ -155,7 +153,7 @@ class Worth:
         """(draws,) the same of the logged policy, which visits tell not exactly either."""
         weight = np.random.default_rng(2).standard_gamma(self._logged_weights, size=(DRAWS, *self._visits.shape))
         weight = np.maximum(weight, np.finfo(np.float64).tiny)
-        return self._draws(weight / weight.sum(axis=2, keepdims=True))
+        return self._draws(normalized(weight))
 
     @cached_property
     def _curse(self) -> float:

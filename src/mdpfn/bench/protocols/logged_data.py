@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints, sums_by
+from mdpfn.arrays import Floats, Ints, entry_rows, normalized, sums_by
 from mdpfn.evidence import Statistics
 from mdpfn.model.exact import Scorer, optimal_q
 from mdpfn.model.mdp import TabularMDP
@@ -23,8 +23,7 @@ def soft_policy(mdp: TabularMDP, score: float) -> Floats:
     low, high = -COLDEST / 2, COLDEST
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        weight = np.exp(loss * 10**middle)
-        policy: Floats = weight / weight.sum(axis=1, keepdims=True)
+        policy = normalized(np.exp(loss * 10**middle))
         low, high = (middle, high) if scorer(policy) < score else (low, middle)
     return policy
 
@@ -71,7 +70,7 @@ class LogSource:
         first, last = self.mdp.transition.indptr[:-1, None], self.mdp.transition.indptr[1:, None]
         place = first + np.arange(int((last - first).max()))
         probability = np.where(place < last, self.mdp.transition.data[np.minimum(place, last - 1)], 0.0)
-        return place, probability / probability.sum(axis=1, keepdims=True)
+        return place, normalized(probability)
 
     def _outcomes(self, n_visits: Ints, rng: np.random.Generator) -> Ints:
         """(outcomes,) how often each came about in so many visits of its pair."""
@@ -86,7 +85,7 @@ class LogSource:
         """Statistics with exact sums of rewards and of their squares."""
         mdp = self.mdp
         seen = np.flatnonzero(counts)
-        pair = np.repeat(np.arange(len(mdp.transition.indptr) - 1), np.diff(mdp.transition.indptr))[seen]
+        pair = entry_rows(mdp.transition)[seen]
         n, reward, std = counts[seen].astype(np.float64), mdp.outcome_reward[seen], mdp.reward_std.reshape(-1)[pair]
         noise = std * np.sqrt(n) * rng.standard_normal(len(n))  # Σ e
         rest = np.where(n > 1, rng.chisquare(np.maximum(n - 1, 1)), 0.0)  # Σ (e − ē)² in units of σ²

@@ -6,7 +6,7 @@ every order costs, whatever its size.
 
 import numpy as np
 
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Floats, Ints, normalized
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.prior.assembly import assemble
 from mdpfn.prior.draws import coin, simplex, whole
@@ -54,5 +54,4 @@ def _demand(rng: np.random.Generator, n_values: int) -> tuple[Ints, Floats]:
         weight = rng.uniform(0.3, 0.95) ** demand
     else:
         weight = simplex(rng, log_uniform(rng, 0.2, 3.0), (n_values,))
-    chance: Floats = weight / weight.sum()
-    return demand, chance
+    return demand, normalized(weight)
