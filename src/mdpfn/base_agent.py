@@ -25,7 +25,7 @@ from mdpfn.online.vector_problem import VECTOR_DISCOUNT, VectorProblem
 from mdpfn.plan import Plan, check_level
 from mdpfn.planners.problem_info import DEFAULT_DISCOUNT, RewardRange
 from mdpfn.result import Result
-from mdpfn.safe import kept_to
+from mdpfn.safe import with_safe_policy
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.features import StateFactors
 from mdpfn.vectors.result import VectorResult
@@ -118,53 +118,47 @@ class BaseAgent:
         observed itself, `reset`, `solve` or `fit` set them.
         """
         planner = self._planner if depth is None else replace(self._planner, depth=self.limits.checked_depth(depth))
+        given = {"discount": discount, "reward_range": reward_range, "at_least": at_least, "confidence": confidence}
         if statistics is not None:
             if not isinstance(statistics, Statistics):
                 limit = "it must be mdpfn.Statistics"
                 raise MdpfnError("statistics", shown(statistics), limit, "use Statistics.from_counts, or fit for data")
-            kept = {"at_least": at_least, "confidence": confidence}
-            options = self._options({"discount": discount, "reward_range": reward_range, "risk": risk, **kept})
+            options = self._options({"risk": risk, **given})
             if statistics.n_transitions:
                 options.check_rewards(statistics.reward_min, statistics.reward_max)
             self.limits.warn_of_discount(options.discount)
-            made = self._plan_of(self._learner(statistics, options, None), planner, options.risk, None)
-            return kept_to(made, options)
-        theirs = (
-            ("discount", discount),
-            ("reward_range", reward_range),
-            ("at_least", at_least),
-            ("confidence", confidence),
-        )
-        for field, value in theirs:
+            return self._plan_of(self._learner(statistics, options, None), planner, options, None)
+        for field, value in given.items():
             if value is not None:
                 limit = "the problem at hand has its own: this one is for statistics"
                 raise MdpfnError(field, shown(value), limit, "give it to reset, solve or fit")
         problem = self._tabular
-        risk = problem.options.risk if risk is None else self._options({"risk": risk}).risk
+        options = problem.options if risk is None else replace(problem.options, risk=self._options({"risk": risk}).risk)
         with problem.turn():
             if depth is not None:
-                return kept_to(self._plan_of(problem.learner, planner, risk, problem.encoding), problem.options)
+                return self._plan_of(problem.learner, planner, options, problem.encoding)
             plan, logits = self._plan, problem.learner.planner_output().policy_logits
-            if plan is None or plan.policy_logits is not logits or plan.risk != risk:
-                made = self._plan_of(problem.learner, planner, risk, problem.encoding)
-                self._plan = plan = kept_to(made, problem.options)
+            if plan is None or plan.policy_logits is not logits or plan.risk != options.risk:
+                self._plan = plan = self._plan_of(problem.learner, planner, options, problem.encoding)
             return plan
 
     def _plan_of(
-        self, learner: InContextLearner, planner: NetworkPlanner, risk: float | None, encoding: SpaceEncoding | None
+        self, learner: InContextLearner, planner: NetworkPlanner, options: Options, encoding: SpaceEncoding | None
     ) -> Plan:
+        """The plan that a planner makes of everything observed, with a safe policy if the options ask for one."""
         table = learner.table()
         output = learner.planner_output() if planner is self._planner else learner.ask(planner)
-        return Plan(
+        plan = Plan(
             output.policy_logits,
             output.q_quantiles,
             self.model.network.config.quantiles,
-            risk,
+            options.risk,
             output.unknown,
             planned_from=(table, learner.info),
             observed=learner.evidence.table(),
             encoding=encoding,
         )
+        return with_safe_policy(plan, options)
 
     @property
     def result(self) -> Result:

@@ -16,8 +16,8 @@ from mdpfn.planners.cautious import cautious_policy
 CAUTION = 1 / 3  # standard errors, per one of a normal distribution and √log(visited pairs)
 
 
-def kept_to(plan: Plan, options: Options) -> Plan:
-    """The plan with the policy that `at_least` asks for, if it does."""
+def with_safe_policy(plan: Plan, options: Options) -> Plan:
+    """The plan with a policy that is hardly ever worse than the logged one, if the option `at_least` asks for it."""
     if options.at_least is None or plan.observed is None or not len(plan.observed.pair):
         return plan
     caution = CAUTION * float(scipy.special.ndtri(options.confidence))
