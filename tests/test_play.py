@@ -255,12 +255,57 @@ def test_keys_alone_are_enough(page: Any) -> None:
     until(page, "Episode 1 of 30")
     page.keyboard.press("e")
     until(page, "Episode 2 of 30")
-    page.keyboard.press("1")  # the wall
-    page.focus("[data-place='0,1']")
+    page.focus("[data-place='0,0']")
+    page.keyboard.press("1")  # the wall; whoever is on the board stays there
+    page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     page.locator("rect.wall[data-place='0,1']").wait_for()
     page.wait_for_timeout(600)  # the world is learned anew by now
-    assert page.evaluate("document.activeElement.dataset.place") in ("0,0", "0,2")
+    assert page.evaluate("document.activeElement.dataset.place") == "0,1"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("2")  # floor: walls can be drawn away
+    page.keyboard.press("Enter")
+    page.locator(".cell[data-place='0,1']").wait_for()
+    page.keyboard.press(" ")
+    page.locator("#run", has_text="Pause").wait_for()
+
+
+@needs_browser
+def test_settings_changed_at_once_end_where_it_was_and_another_world_does_not_wait(page: Any) -> None:
+    open_json(page, "w.json", json.dumps(World(("S..", ".#.", "..G")).to_json()))
+    page.locator(".board [data-place='2,2']").wait_for()
+    fast(page)
+    page.click("#run")
+    until(page, "After 30 episodes")
+    page.evaluate("for (const at of ['0.9', '0.91', '0.92']) { discount.value = at; discount.onchange(); }")
+    page.wait_for_timeout(300)
+    until(page, "After 30 episodes")
+    page.click("#race")
+    page.select_option("#worlds", "gym-frozen-lake-4x4")
+    until(page, "it knows nothing of this world yet")
+    page.wait_for_timeout(500)
+    assert "it knows nothing of this world yet" in page.inner_text("#sentence")
+
+
+@needs_browser
+def test_a_log_is_shown_by_its_names(page: Any) -> None:
+    rows = "home,wander off,1.0,away\naway,return,0.0,home\nhome,stay,0.0,home\n" * 9
+    log = "state,action,reward,next_state\n" + rows
+    open_json(page, "log.csv", log)
+    until(page, "A log of 27 transitions")
+    assert page.locator(".board .name").all_text_contents() == ["home", "away"]
+    assert page.locator(".board .letters").all_text_contents()[0] == "wander off"
+    assert page.locator("#worlds").input_value() == "log"
+    assert all(page.locator(f"#{setting}").is_disabled() for setting in ("budget", "discount", "slip", "run", "link"))
+
+
+@needs_browser
+def test_what_was_done_is_no_alarm(page: Any) -> None:
+    page.click("#link")
+    page.locator("#message.done").wait_for()
+    open_json(page, "w.json", "{")
+    page.locator("#message:not(.done)", has_text="no JSON").wait_for()
 
 
 @needs_browser
@@ -323,6 +368,8 @@ def test_two_tabs_do_not_disturb_each_other(page: Any, played: Served) -> None:
 def test_phone_width_needs_no_sideways_scrolling(page: Any) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    below = page.evaluate("[known, curves].map(one => one.getBoundingClientRect().top)")
+    assert below == sorted(below)  # what is known of a cell is said beneath the board
 
 
 @needs_browser
