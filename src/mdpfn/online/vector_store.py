@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mdpfn.errors import MdpfnError
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.evidence.smoothed.evidence import LARGEST_NUMBER
 from mdpfn.evidence.smoothed.memory import Batch
@@ -49,30 +48,24 @@ def learner_to_arrays(learner: VectorLearner) -> Arrays:
 
 
 def restore_learner(learner: VectorLearner, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Bring a new learner to the state of the saved one."""
+    """Bring a new learner to the state of the saved one; arrays that are not those of one are refused."""
     evidence, selection = learner.evidence, learner.selection
-    try:
-        _check_columns(arrays, evidence)
-        evidence.extend(Batch(*(arrays[MEMORY + name] for name in Batch._fields)))
-        for start in arrays[STARTS]:
-            evidence.add_start(start)
-        n_seen, n_tabled, confirmed, perfect, same = arrays[COUNTS].tolist()
-        evidence.memory.n_seen, evidence.n_tabled = n_seen, n_tabled
-        evidence.reward_scale = float(arrays[SCALE])
-        selection.confirmed, selection.perfect = bool(confirmed), bool(perfect)
-        selection.newest = _lived_from_arrays(arrays, NEWEST)
-        selection.incumbent = selection.newest if same else _lived_from_arrays(arrays, INCUMBENT)
-        if selection.newest is not None:
-            evidence.model, evidence.nodes = selection.newest.plan.model, selection.newest.plan.nodes
-        learner.under_way = list(_episodes(arrays))
-        for lived in (selection.newest, selection.incumbent):
-            if lived is not None:
-                _check_lived(lived, learner)
-    except MdpfnError:  # which is a ValueError, and says more
-        raise
-    except (ArithmeticError, KeyError, TypeError, ValueError, IndexError) as error:
-        limit = f"its arrays must be those of transitions of vectors ({type(error).__name__}: {error})"
-        raise MdpfnError("the agent", "not whole", limit, "use another copy") from None
+    _check_columns(arrays, evidence)
+    evidence.extend(Batch(*(arrays[MEMORY + name] for name in Batch._fields)))
+    for start in arrays[STARTS]:
+        evidence.add_start(start)
+    n_seen, n_tabled, confirmed, perfect, same = arrays[COUNTS].tolist()
+    evidence.memory.n_seen, evidence.n_tabled = n_seen, n_tabled
+    evidence.reward_scale = float(arrays[SCALE])
+    selection.confirmed, selection.perfect = bool(confirmed), bool(perfect)
+    selection.newest = _lived_from_arrays(arrays, NEWEST)
+    selection.incumbent = selection.newest if same else _lived_from_arrays(arrays, INCUMBENT)
+    if selection.newest is not None:
+        evidence.model, evidence.nodes = selection.newest.plan.model, selection.newest.plan.nodes
+    learner.under_way = list(_episodes(arrays))
+    for lived in (selection.newest, selection.incumbent):
+        if lived is not None:
+            _check_lived(lived, learner)
 
 
 def _episodes(arrays: Mapping[str, NDArray[Any]]) -> Iterator[Underway]:

@@ -216,9 +216,8 @@ def _carried(arrays: Arrays, n_states: int, n_actions: int) -> Carried:
     if any(getattr(carried, name).shape != shape for name, shape in wanted.items()):
         raise ValueError("a plan has a value for every state and action")
     finite = (carried.value, carried.extra, carried.loss, carried.scalars[:-1])
-    if not all((np.abs(array) <= 1e200).all() for array in finite) or np.isnan(carried.exploring).any():
-        raise ValueError("values are finite")
-    if np.isnan(carried.scalars).any() or (carried.exploring == np.inf).any():
+    bounded = all((np.abs(array) <= 1e200).all() for array in finite) and (carried.exploring < np.inf).all()
+    if not bounded or np.isnan(carried.scalars).any():
         raise ValueError("values are finite")
     if ((carried.known < 0) | (carried.known > n_states)).any():
         raise ValueError("states are in range")
