@@ -265,7 +265,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
 def test_names_longer_than_those_in_the_first_rows_are_not_cut(longer: str, tmp_path: Path) -> None:
     names = ["x"] * csv_file.SNIFFED_ROWS + [longer + "a", longer + "b"]
     path = write_csv(tmp_path / "data.csv", {"s": names, "a": names, "r": [1.0] * len(names), "s2": names})
-    pieces = list(csv_file.read_csv(csv_file.sniff(path, None)))
+    layout = csv_file.sniff(path, None)
+    pieces = list(csv_file.read_csv(layout, csv_file.named_columns(layout)))
     for role in ("state", "action", "next_state"):
         assert [piece[role].names[number] for piece in pieces for number in piece[role].numbers] == names
 

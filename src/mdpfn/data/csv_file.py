@@ -108,9 +108,8 @@ def alike(layouts: Sequence[Layout]) -> list[Layout]:
     return [replace(layout, kinds={name: kinds[name] for name in layout.kinds}) for layout in layouts]
 
 
-def read_csv(layout: Layout, numbers: Mapping[str, _Numbers] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a file piece by piece, as role -> values."""
-    names_of = named_columns(layout) if numbers is None else numbers
+def read_csv(layout: Layout, names_of: Mapping[str, _Numbers]) -> Iterator[dict[str, Any]]:
+    """The rows of a file piece by piece, as role -> values, with the numbers of names from `named_columns`."""
     n_read = 1
     with open_text(layout.path) as file:
         file.readline()
