@@ -39,7 +39,11 @@ def sample_mdp(
     """One MDP from the prior, of a given rank among its sizes if `size_quantile` says so."""
     config = config or PriorConfig()
     n_states = sample_n_states(rng, *config.n_states, size_quantile)
-    n_actions = sample_n_actions(rng, *config.n_actions)
+    return sample_mdp_of_size(rng, n_states, sample_n_actions(rng, *config.n_actions), config)
+
+
+def sample_mdp_of_size(rng: np.random.Generator, n_states: int, n_actions: int, config: PriorConfig) -> TabularMDP:
+    """One MDP from the prior, given its numbers of states and actions."""
     outdegree = min(sample_outdegree(rng, config.max_outdegree), n_states)
     pool_size = min(outdegree * config.n_actions[1] // 2, n_states)  # |N(s, a)| = O·A_max/2
     pool = sample_neighbours(rng, sample_geometry(rng), n_states, max(pool_size, outdegree))
