@@ -19,8 +19,6 @@ from mdpfn.online.options import Options
 from mdpfn.planners.classical import ALL_PLANNERS, estimate
 from mdpfn.planners.problem_info import ProblemInfo
 
-ENDS = (0, 5)
-
 
 class Corridor(gym.Env[Any, Any]):
     """Six places in a row; at the ends there is no way on, and action 2, which pays most, exists in the middle only."""
