@@ -91,14 +91,14 @@ def csv_layouts(paths: Sequence[Path], given: Given | None) -> list[Layout]:
 
 
 def csv_pieces(layouts: Sequence[Layout]) -> Iterator[dict[str, Any]]:
-    """Their rows, by the careful reader."""
+    """The rows of CSV files with these layouts, by the careful reader."""
     numbers = named_columns(layouts[0])
     for layout in layouts:
         yield from read_csv(layout, numbers)
 
 
 def csv_scan(layouts: Sequence[Layout]) -> Any:
-    """Their rows as a lazy frame of polars."""
+    """The rows of CSV files with these layouts, as a lazy frame of polars."""
     import polars
 
     types = {NAME: polars.String, "i8": polars.Int64, "f8": polars.Float64}

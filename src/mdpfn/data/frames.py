@@ -168,7 +168,7 @@ def _with_next_rows(frame: Frame, table: Table, log: LogOptions) -> Frame:
 
 
 def _by_partitions(frame: Frame, table: Table, log: LogOptions, order: list[str], n_times: int) -> Frame:
-    """The same in Dask, which cannot shift rows: every episode is moved to one partition, where pandas does it."""
+    """Next rows in Dask, which cannot shift rows: every episode is moved to one partition, where pandas does it."""
     episode = frame.to_native().shuffle("episode 0")
     columns = table.columns
 

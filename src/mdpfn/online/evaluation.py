@@ -27,7 +27,7 @@ class FixedPolicy:
         return self.choose(state)
 
     def record(self, transition: Transition, environment: int) -> None:
-        """Remember it."""
+        """Keep a transition, and note how its episode goes."""
         self.transitions.append(transition)
         self.history.note(transition.state, transition.reward, bool(transition.ends_episode), environment)
 

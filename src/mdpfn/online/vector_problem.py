@@ -85,7 +85,7 @@ class VectorProblem(Problem[VectorLearner]):
         return actions.batch(decoded) if batched else decoded[0]
 
     def action_distribution(self, observation: Any) -> SquashedGaussian | Floats:
-        """Over the actions in an observation: a squashed Gaussian for a Box, else (actions,) probabilities."""
+        """The distribution of actions after an observation: a squashed Gaussian for a Box, else probabilities (A,)."""
         [policy] = self.learner.policy(np.asarray(self.encoding.states.encode(observation))[None])
         actions = self.encoding.actions
         return actions.distribution(policy) if isinstance(actions, GridCodec) else policy

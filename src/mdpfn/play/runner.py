@@ -52,7 +52,7 @@ class Runner:
 
     @property
     def episodes(self) -> int:
-        """Finished ones."""
+        """How many episodes were finished."""
         return len(self.problem.history.returns)
 
     def step(self) -> None:

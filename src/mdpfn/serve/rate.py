@@ -15,7 +15,7 @@ class RateLimit:
         self._left, self._then = max(per_second, 1.0), clock()
 
     def take(self) -> None:
-        """Take one, or refuse the request."""
+        """Let a request through, or refuse it."""
         now = self.clock()
         self._left = min(max(self.per_second, 1.0), self._left + (now - self._then) * self.per_second)
         self._then = now

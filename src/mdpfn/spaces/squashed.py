@@ -42,7 +42,7 @@ class SquashedGaussian:
         return self._squashed(rng.normal(self.mean, self.std, (n, len(self.mean))))
 
     def log_density(self, actions: Floats) -> Floats:
-        """(n,) of actions (n, m) strictly within the bounds."""
+        """(n,) the log-density of actions (n, m) strictly within the bounds."""
         half = (self.high - self.low) / 2
         squashed = (actions - self.low) / half - 1
         z = np.arctanh(squashed)

@@ -169,7 +169,7 @@ class GridCodec(Codec):
         return point.astype(self.space.dtype).reshape(self.space.shape)
 
     def distribution(self, policy: Floats) -> SquashedGaussian:
-        """Over all actions of the box, given a policy over the points."""
+        """The distribution of all actions of the box, given a policy over the points."""
         return SquashedGaussian.of_policy(self.codes, policy, self._low, self._high)
 
     def _points_of(self, codes: Floats) -> Floats:

@@ -77,7 +77,7 @@ class TrainingBatch:
         return np.arcsinh(self.q / self.table.reward_scale[self.rollout.batch.pair_mdp])
 
     def return_gradients(self, policy: Floats) -> tuple[Floats, float]:
-        """(pairs,) of all tasks, and the mean clipped score of `policy` (pairs,)."""
+        """(pairs,) gradients of the score of `policy` (pairs,) in all tasks, and the mean of the clipped scores."""
         gradients, scores = [], []
         for task, start in zip(self.rollout.tasks, self.rollout.pair_start, strict=False):
             shape = task.mdp.reward.shape

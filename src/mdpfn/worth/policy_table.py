@@ -41,7 +41,7 @@ def as_table(policy: PolicyLike, plan: Plan) -> Floats:
 
 
 def _named(policy: Mapping[Any, Any] | Callable[[Any], Any], plan: Plan) -> Floats:
-    """The same of a mapping or a function; where nothing is to be decided, it need not say anything."""
+    """(S, A) a mapping or a function as probabilities; where nothing is to be decided, it need not say anything."""
     assert plan.observed is not None
     assert plan.encoding is not None
     choose = policy.get if isinstance(policy, Mapping) else policy

@@ -38,7 +38,7 @@ class _Drawn:
     draws: Floats
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """Where it lies with this probability."""
+        """Between which numbers it lies with this probability."""
         if not 0 < level < 1:
             raise MdpfnError("level", shown(level), "it must lie in (0, 1)", "use a value such as 0.9")
         low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
@@ -90,12 +90,12 @@ class Improvement(_Drawn):
 
     @property
     def probability(self) -> float:
-        """That the new policy is better."""
+        """The probability that the new policy is better."""
         return float((self.draws > 0).mean() + (self.draws == 0).mean() / 2)
 
     @property
     def how_probable(self) -> str:
-        """The same in words: draws cannot tell what is certain."""
+        """The probability that the new policy is better, in words: draws cannot tell what is certain."""
         p = self.probability
         return "more than 99 %" if p > 0.99 else "less than 1 %" if p < 0.01 else f"{100 * p:.0f} %"
 

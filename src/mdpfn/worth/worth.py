@@ -150,7 +150,7 @@ class Worth:
 
     @cached_property
     def _logged_draws(self) -> Floats:
-        """(draws,) the same of the logged policy, which visits tell not exactly either."""
+        """(draws,) values of the logged policy at the start, which visits tell not exactly either."""
         weight = np.random.default_rng(2).standard_gamma(self._logged_weights, size=(DRAWS, *self._visits.shape))
         weight = np.maximum(weight, np.finfo(np.float64).tiny)
         return self._draws(normalized(weight))
@@ -206,7 +206,7 @@ class Worth:
         return occupancy(model.table, policy, (model.share * (1 - model.ends))[0], start, self.discount)
 
     def _contributions(self, policy: Floats, other: Floats | None = None) -> Floats:
-        """(rows,) of the variance of a value, or of a difference of two, that each pair carries (delta method)."""
+        """(rows,) the variance of a value, or of a difference of two, that each pair contributes (delta method)."""
         z, models = self._models.table, self._models
         weights = []
         for each in (policy,) if other is None else (policy, other):

@@ -28,7 +28,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, row: Ints, values: Ints, count: Floats) -> Outcomes:
-        """From observed values (n, parts), in which rows may repeat."""
+        """The outcomes of observed values (n, parts), in which rows may repeat."""
         distinct, category = np.unique(values, axis=0, return_inverse=True)
         key, where = np.unique(row * len(distinct) + category.reshape(-1), return_inverse=True)
         return cls(key // len(distinct), key % len(distinct), sums_by(where, count), distinct)

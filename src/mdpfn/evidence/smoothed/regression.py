@@ -26,7 +26,7 @@ class Regression:
     reward_error: float
 
     def predict(self, u: Floats) -> Floats:
-        """(n, outputs) of inputs."""
+        """(n, outputs) predictions for inputs [u, 1] (n, p + 1)."""
         smooth = _kernel(u, self.inv_length, self.basis) @ self.w_smooth
         return np.asarray(u @ self.w_linear + _products(u) @ self.w_quadratic + smooth)
 

@@ -91,7 +91,7 @@ class Smoother:
 
     @cached_property
     def _weights(self) -> Floats:
-        """(f, outputs) of the linear and the quadratic part."""
+        """(f, outputs) weights of the linear and the quadratic part."""
         return np.concatenate([self.w_linear, self.w_quadratic])
 
     @cached_property

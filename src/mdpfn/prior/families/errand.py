@@ -83,7 +83,7 @@ def _progress_after(n_things: int, any_order: bool) -> Ints:
 
 
 def _rewards(rng: np.random.Generator, new_progress: Ints, progress: Ints, n_progress: int, by_hand: Bools) -> Floats:
-    """Of each outcome: 1 for finishing, perhaps a little for each thing done, costs of moving and of mistakes."""
+    """The reward of each outcome: 1 for finishing, perhaps a little for each thing done, less costs and mistakes."""
     changed = new_progress != progress
     step_cost = log_uniform(rng, 0.003, 0.1) * float(coin(rng, 0.5))
     mistake = log_uniform(rng, 0.01, 1.0) * float(coin(rng, 0.6))
