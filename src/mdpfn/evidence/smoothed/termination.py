@@ -32,7 +32,7 @@ class Termination:
         return _sigmoid(logit)
 
     def reward(self, y: Floats, probability: Floats) -> Floats:
-        """(n,) the reward of ending in y, by inverse fourth power of the distance to ends; 0 where an end is unthinkable."""
+        """(n,) the reward of ending in y, by inverse fourth power of the distance to ends, where one is thinkable."""
         if np.ptp(self.rewards) < 1e-9 * (1 + abs(self.rewards[0])):
             return np.full(len(y), self.rewards[0])
         reward = np.zeros(len(y))
