@@ -95,7 +95,7 @@ def as_json(rows: list[dict[str, Any]], command: str) -> str:
 
 
 def live(environment: VectorEnvironment, algorithm: str, seed: int, episodes: int) -> list[dict[str, Any]]:
-    """One row after each of 1, 2, 4, … episodes, as `mdpfn.bench.protocols.vector_leaderboard.live` has them."""
+    """One row after each of 1, 2, 4, … episodes, as `mdpfn.bench.protocols.vector_leaderboard.measure` has them."""
     settings = dict(ZOO[environment.name, algorithm])
     steps, normalize = settings.pop("n_timesteps"), settings.pop("normalize", False)
     chance = seed_of("vectors", environment.name, seed) % 2**31
