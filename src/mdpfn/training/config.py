@@ -88,9 +88,8 @@ class TrainingConfig:
         if not 0 <= self.average_decay < 1:
             raise MdpfnError("average_decay", self.average_decay, "it must lie in [0, 1)", "use a value such as 0.999")
         check_range("budget", self.budget)
-        if (self.tasks is None) == (self.network.inputs == "planned"):
-            limit = "planned inputs go with tasks, plain ones with fresh MDPs"
-            raise MdpfnError("inputs", repr(self.network.inputs), limit, "change network.inputs or tasks")
+        if self.tasks is None and self.network.inputs == "planned":
+            raise MdpfnError("inputs", "'planned'", "planned inputs go with tasks", "change network.inputs or tasks")
         low, high = self.depths
         if not 1 <= low <= high:
             raise MdpfnError("min_depth", low, f"it must lie in 1 … max_depth = {high}", "lower it or raise the depth")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from mdpfn.network.features import Inputs
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.tensors import tensors_of
 from mdpfn.training.config import ObjectiveConfig
@@ -20,6 +21,7 @@ def held_out_batches(
     seed: list[int],
     n_tasks: int,
     temperature: float,
+    inputs: Inputs = "planned",
 ) -> list[TrainingBatch]:
     """Tasks of all ages, whose data was not gathered by the network."""
     coverage, uniform, exploring, _, earning = config.behaviours
@@ -30,7 +32,7 @@ def held_out_batches(
     for first in range(0, n_tasks, CHUNK):
         mine = tasks[first : first + CHUNK]
         _run_to_the_end(rng, mine, temperature)
-        training_batches.append(TrainingBatch(VectorRollout(mine), temperature))
+        training_batches.append(TrainingBatch(VectorRollout(mine), temperature, inputs))
     return training_batches
 
 

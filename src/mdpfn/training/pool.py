@@ -10,7 +10,7 @@ from mdpfn.arrays import Bools, Floats
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.model.solvers import boltzmann_policy, greedy_value
-from mdpfn.network.features import planned_features
+from mdpfn.network.features import Inputs, plain_features, planned_features
 from mdpfn.network.packing import UNKNOWN, Answer, assemble
 from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION, estimate
 from mdpfn.planners.output import MIXING_TEMPERATURE
@@ -26,12 +26,13 @@ TIE = 1e-6  # of a value: less does not tell actions apart
 class TrainingBatch:
     """Some tasks as input of the network, with their targets."""
 
-    def __init__(self, rollout: VectorRollout, temperature: float) -> None:
+    def __init__(self, rollout: VectorRollout, temperature: float, inputs: Inputs = "planned") -> None:
         self.rollout = rollout
         self.table = rollout.table()
         model, info = EmpiricalModel.of(self.table), rollout.info()
         self.estimates = estimate(model, info)
-        self.tokens = assemble(model, planned_features(info, self.estimates))
+        features = plain_features(model) if inputs == "plain" else planned_features(info, self.estimates)
+        self.tokens = assemble(model, features)
         batch = rollout.batch
         self.q = np.concatenate([task.solution.q.reshape(-1) for task in rollout.tasks])
         self.open = ~np.repeat(rollout.terminal, batch.n_actions[batch.state_mdp])  # pairs in which a choice matters
@@ -156,10 +157,10 @@ class TaskPool:
         rng = np.random.default_rng([*self.seed, number])
         return begin(rng, number, self.sampler(rng), self.config)
 
-    def sample(self, rng: np.random.Generator, n: int, temperature: float) -> TrainingBatch:
+    def sample(self, rng: np.random.Generator, n: int, temperature: float, inputs: Inputs = "planned") -> TrainingBatch:
         """Some of the tasks, at random."""
         chosen = rng.choice(len(self.tasks), size=n, replace=False)
-        return TrainingBatch(VectorRollout([self.tasks[i] for i in chosen]), temperature)
+        return TrainingBatch(VectorRollout([self.tasks[i] for i in chosen]), temperature, inputs)
 
     def advance(self, rng: np.random.Generator, training_batch: TrainingBatch, policy: Floats) -> None:
         """Let every task of a batch run one episode more, given the network's `policy` (pairs,)."""
