@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import signal
 import subprocess
@@ -13,11 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from mdpfn import Agent, cli
+from mdpfn.cli import live as live_table
 from mdpfn.cli.demo import DISCOUNT, EVERY, WORLDS, live
 from mdpfn.cli.live import BLOCKS, sparkline
 from mdpfn.model.exact import policy_value
+from mdpfn.online.history import History
+from mdpfn.progress import Progress
 from mdpfn.weights import save_model
 from tests.interface import tiny_model
 
@@ -96,6 +101,7 @@ def test_fit_writes_a_row_per_state(
         ("export", "nowhere"),
         ("serve", "nowhere"),
         ("play", "--world", "nowhere.json", "--no-browser"),
+        ("figures", "--results", "nowhere"),
         ("solv", "FrozenLake-v1"),
     ],
 )
@@ -234,6 +240,28 @@ def test_help_and_completion_need_no_torch() -> None:
         done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "solve" in done.stdout or words[0] in done.stdout
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_time_left_of_a_resumed_run_is_that_of_its_own_episodes(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock, out = [0.0], io.StringIO()
+    monkeypatch.setattr(live_table, "Progress", partial(Progress, clock=lambda: clock[0]))
+    ours, other = History(), History()
+    with live_table.LiveTable("lake", 10, Console(file=out, force_terminal=terminal, width=120)) as table:
+        ours.returns[:], ours.seconds = [0.0] * 91, 91.0
+        table.update("ours", ours, lived=90)
+        clock[0] = 4.0
+        ours.returns[:], ours.seconds = [0.0] * 95, 95.0
+        table.update("ours", ours, lived=90)
+        other.returns[:], other.seconds = [0.0] * 10, 7.0
+        table.update("other", other)
+    assert ("ours: episode 95 of 100 · 5 s left" in capsys.readouterr().err) != terminal
+    rows = {name: line for line in out.getvalue().splitlines() for name in ("ours", "other") if f" {name} " in line}
+    assert "5 s left" in rows["ours"]
+    assert "7.0 s" in rows["other"]
+    assert "episodes 1 to 100" in out.getvalue()
 
 
 def test_curves_grow_with_the_episodes() -> None:

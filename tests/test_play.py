@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from mdpfn import Agent, MdpfnError
 from mdpfn.bench.environments import ENVIRONMENTS, TabularEnv
+from mdpfn.coverage import CoverageWarning
 from mdpfn.model.exact import optimal_q
 from mdpfn.play.board import Board
 from mdpfn.play.catalog import PRESETS
@@ -156,7 +157,7 @@ def test_sessions_make_room(played: Served) -> None:
     assert alive == [410] + [200] * MOST_SESSIONS
 
 
-def test_a_log_shows_its_policy(played: Served) -> None:
+def test_a_log_shows_its_policy(played: Served, tmp_path: Path) -> None:
     log = "state,action,reward,next_state\n" + "home,go,1.0,away\naway,back,0.0,home\nhome,stay,0.0,home\n" * 9
     status, answer = post(played.address + "logs", log.encode())
     assert status == 200
@@ -166,6 +167,14 @@ def test_a_log_shows_its_policy(played: Served) -> None:
     known = post(f"{played.address}sessions/{answer['session']}/explain", {"state": 0})[1]
     assert sum(action["visits"] for action in known["actions"]) == 18
     assert all(low <= high for low, high in (a["q"] for a in known["actions"]))
+    advance, agent = f"{played.address}sessions/{answer['session']}/advance", Agent.from_pretrained()
+    (tmp_path / "log.csv").write_text(log)
+    with pytest.warns(CoverageWarning):
+        agent.fit(tmp_path / "log.csv")
+    for risk in (0.1, 0.9, None):  # the plan changes at once
+        (shown,) = post(advance, {"risk": risk})[1]["runners"]
+        assert shown["greedy"] == agent.plan(risk=risk).greedy[:2].tolist()
+    assert post(advance, {"risk": 7})[0] == 400
 
 
 def test_worlds_open_from_files_and_links(tmp_path: Path) -> None:

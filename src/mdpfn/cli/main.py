@@ -17,8 +17,8 @@ from mdpfn.version import __version__
 RESULTS = Path("results")
 ABOUT = """Small decision problems, solved in context.
 
-Exit codes: 0 done; 1 something failed that should not have; 2 a mistake in what was given, said in one sentence;
-130 interrupted by Ctrl-C, with what was learned kept."""
+Exit codes: 0 done, or play or serve was stopped; 1 something failed that should not have; 2 a mistake in what was
+given, said in one sentence; 130 interrupted by Ctrl-C, with what was learned kept."""
 
 
 def train(
@@ -122,6 +122,8 @@ def figures(results: Path = RESULTS, json: bool = False) -> None:
         json: Print JSON.
     """
     check_installed("matplotlib", "drawing", "plot")
+    if not results.is_dir():
+        raise MdpfnError("results", repr(str(results)), "it must be a folder of result files", "give --results FOLDER")
     from mdpfn.bench.figures import draw_figures, tables
 
     _show_tables(list(tables(results).values()), draw_figures(results, results / "figures"), json)

@@ -4,6 +4,7 @@ Everything slow to import is imported inside, so that `--help` need not wait for
 """
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -200,7 +201,8 @@ def _vector_leaderboard(
     chosen = [VECTOR_ENVIRONMENTS[name] for name in _chosen("environments", environments, tuple(VECTOR_ENVIRONMENTS))]
     for missing in sorted({each.package for each in chosen if not each.is_there}):
         names = ", ".join(each.name for each in chosen if each.package == missing)
-        print(f"{missing} is not installed, so {names} is left out: pip install 'mdpfn[vectors]'")
+        said = f"{missing} is not installed, so {names} is left out: pip install 'mdpfn[vectors]'"
+        print(said, file=sys.stderr)
     there = [each for each in chosen if each.is_there]
     agents = _chosen("agents", agents, protocol.AGENTS)
     cells = protocol.cells(protocol.VectorProtocol(episodes), stored_weights(weights), agents, there, seeds)

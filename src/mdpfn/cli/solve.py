@@ -83,9 +83,9 @@ def solve(
     options |= {"evaluate": VECTOR_EVALUATION_EPISODES if vectors else EVALUATION_EPISODES, "seed": seed + lived}
     baselines = {name: prepared(name, make(), seed, used_discount) for name in compare}
     try:
-        with LiveTable(env, lived + episodes, Console(stderr=json)) as table:
+        with LiveTable(env, episodes, Console(stderr=json)) as table:
             name = agent.model.name
-            result = agent.solve(make(), episodes, **options, on_episode=partial(table.update, name))
+            result = agent.solve(make(), episodes, **options, on_episode=partial(table.update, name, lived=lived))
             table.finish(name, float(result.evaluation.mean()))
             for name, problem in baselines.items():
                 problem.run(make(), episodes, seed=seed, on_episode=partial(table.update, name))

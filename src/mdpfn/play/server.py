@@ -124,10 +124,10 @@ def _new_log(sessions: Sessions, text: bytes) -> dict[str, Any]:
 
 def _advance(session: Session | LogSession, asked: dict[str, Any]) -> dict[str, Any]:
     with session.lock:
+        if "risk" in asked:
+            Settings.from_json({"risk": asked["risk"]})
+            session.set_risk(asked["risk"])
         if isinstance(session, Session):
-            if "risk" in asked:
-                Settings.from_json({"risk": asked["risk"]})
-                session.set_risk(asked["risk"])
             session.advance(*(whole_number(key, asked.get(key, 0), low=0) for key in ("steps", "until_episode")))
         return session.frame()
 

@@ -153,6 +153,7 @@ class LogSession:
 
     def __init__(self, agent: Agent) -> None:
         self.agent, self.lock = agent, threading.Lock()
+        self.risk: float | None = None
         plan = agent.plan()
         terminal = agent.result.coverage.terminal
         states, actions = [str(s)[:40] for s in plan.states], [str(a)[:40] for a in plan.actions]
@@ -161,7 +162,7 @@ class LogSession:
     def frame(self) -> dict[str, Any]:
         """Everything that the page shows."""
         n = len(self.board.cells)
-        known = knowledge(self.agent.problem, self.agent.plan().greedy)
+        known = knowledge(self.agent.problem, self.agent.plan(risk=self.risk).greedy)
         view = {"name": self.agent.model.name, "episodes": 0, "path": [], "earned": [], "worth": []}
         return {
             "episode": 0,
@@ -170,6 +171,11 @@ class LogSession:
             "transitions": self.agent.result.n_transitions,
             "runners": [view | {key: values[:n] for key, values in known.items()}],
         }
+
+    def set_risk(self, risk: float | None) -> None:
+        """Choose by another quantile of Q* from now on."""
+        self.agent.plan(risk=risk)  # refuses before anything changes
+        self.risk = risk
 
 
 @dataclass
