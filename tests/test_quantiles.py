@@ -158,3 +158,16 @@ class TestRefusals:
     def test_no_level_at_all(self, way, risk):
         with pytest.raises(MdpfnError, match=r"risk is .*level in \(0, 1\)"):
             WAYS_IN[way](agent(), risk)
+
+
+@pytest.mark.parametrize("reward_range", [None, (0.0, 3.0)])
+def test_no_value_is_stated_that_rewards_cannot_add_up_to(reward_range):
+    """A short log that never ends: with rewards up to 2, values of tens of thousands were stated."""
+    rng = np.random.default_rng(3)
+    states = np.minimum(np.cumsum(rng.integers(0, 2, 46)) % 5, 4)
+    rows = states[:-1], rng.integers(3, size=45), 2.0 * (states[1:] == 4), states[1:]
+    plan = Agent.from_pretrained().fit(rows, reward_range=reward_range).plan()
+    low, high = (-4.0, 4.0) if reward_range is None else reward_range
+    assert plan.network_quantiles.min() >= low / (1 - 0.95) - 1e-9
+    assert plan.network_quantiles.max() <= high / (1 - 0.95) + 1e-9
+    assert plan.q_quantiles.max() <= 1.25 * high / (1 - 0.95)  # tails of the data's posterior may go a little further

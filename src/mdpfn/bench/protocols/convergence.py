@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mdpfn.bench.environments import ENVIRONMENTS, Environment, TabularEnv
 from mdpfn.bench.protocols.leaderboard import cells_on
@@ -33,15 +34,17 @@ class ConvergenceProtocol:
     def methods(self, weights: StoredWeights | None) -> list[Method]:
         """The baselines, slowest first, and the agent as it is shipped and as the paper has it, if there are weights.
 
-        The paper's way: the network's own softmax policy acts, at its depth and temperature.
+        The paper's way: the network's own softmax policy acts, at the temperature of the paper; at the depth that the
+        network was made for, and at the paper's.
         """
         methods = [
             Method("q-learning", {"epsilon": self.q_learning_epsilon}),
             Method("ucbvi", {"bonus": self.ucbvi_bonus}),
         ]
         if weights is not None:
-            paper = {"depth": self.depth, "exploration": "softmax", "acting_temperature": self.acting_temperature}
-            methods += [Method(IN_CONTEXT, weights=weights), Method(IN_CONTEXT, paper, weights)]
+            softmax = {"exploration": "softmax", "acting_temperature": self.acting_temperature}
+            ways: tuple[dict[str, Any], ...] = ({}, softmax, {"depth": self.depth, **softmax})
+            methods += [Method(IN_CONTEXT, options, weights) for options in ways]
         return methods
 
 
