@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -25,7 +27,8 @@ TOLERANCE = 1e-9
 def make_network(seed: int = 0) -> PolicyNetwork:
     """In float64, with weights large enough for attention to be far from uniform and logits far from 0."""
     torch.manual_seed(seed)
-    network = PolicyNetwork(NetworkConfig(width=16, n_heads=4, depth=4, dropout=0.0)).double().eval()
+    config = NetworkConfig(width=16, n_heads=4, depth=4, dropout=0.0, most_visits=1e9)
+    network = PolicyNetwork(config).double().eval()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.copy_(torch.randn_like(parameter) * (0.7 if parameter.ndim == 2 else 0.3))
@@ -52,6 +55,19 @@ def test_equals_the_naive_network(parts: list[Statistics], depth: int, beta: flo
         planner_outputs(NETWORK, z, depth=depth, transition_bias=beta), oracle(z, depth, beta), strict=True
     ):
         np.testing.assert_allclose(fast.policy_logits, slow, rtol=0, atol=TOLERANCE)
+
+
+def test_more_visits_than_in_training_count_as_the_most_of_them() -> None:
+    network = make_network()
+    network.config = replace(network.config, most_visits=20.0)
+
+    def logits(times: int) -> np.ndarray:
+        states, actions, rewards, following = [0, 0, 1, 2], [0, 0, 1, 0], [1.0, 1.0, 2.0, 0.0], [1, 2, 0, 0]
+        rows = (part * times for part in (states, actions, rewards, following))
+        return planner_outputs(network, Statistics.from_transitions(*rows, n_states=3).table())[0].policy_logits
+
+    np.testing.assert_array_equal(logits(20), logits(500))
+    assert np.abs(logits(20) - logits(5)).max() > TOLERANCE
 
 
 def test_the_comparison_can_fail() -> None:

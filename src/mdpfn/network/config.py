@@ -23,6 +23,7 @@ class NetworkConfig:
     trained_depth: int | None = None  # steps beyond it go less and less far; None: they are steps like the others
     transition_bias: float = 1.0  # β
     dropout: float = 0.05
+    most_visits: float = 20.0  # more of them count as so many in plain inputs: about the most it meets in training
     inputs: Inputs = "plain"  # the paper's features, or also what planners make of them
     quantiles: tuple[float, ...] = ()  # levels of the quantiles of Q* that are read off beside the policy
     action_pooling: bool = False  # are actions never tried in a state told apart by what they do elsewhere?
@@ -33,6 +34,8 @@ class NetworkConfig:
         check_types(self)
         for field, low in (("width", 1), ("n_heads", 1), ("depth", 0)):
             whole_number(field, getattr(self, field), low)
+        if not self.most_visits > 0:
+            raise MdpfnError("most_visits", self.most_visits, "it must be positive", "use a value such as 20")
         if self.trained_depth is not None:
             whole_number("trained_depth", self.trained_depth, low=1)
         if self.width % self.n_heads:

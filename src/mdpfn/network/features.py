@@ -40,12 +40,15 @@ class Features:
     row: Floats  # (visited + states, ·): of a visited pair, or of an unvisited action of each state token
 
 
-def plain_features(model: EmpiricalModel) -> Features:
-    """The paper's: log(1 + N) and normalized r̂ of every pair, both 0 where it was never visited (A.3)."""
+def plain_features(model: EmpiricalModel, most_visits: float = np.inf) -> Features:
+    """The paper's: log(1 + N) and normalized r̂ of every pair, both 0 where it was never visited (A.3).
+
+    More visits than a network met in training count as the most it met.
+    """
     z = model.table
     n_visited, n_states = len(z.pair), len(model.layout.state_mdp)
     pair = np.zeros((n_visited + len(z), 2))
-    pair[:n_visited] = np.stack([np.log1p(z.n_visits), z.normalized_reward], axis=1)
+    pair[:n_visited] = np.stack([np.log1p(np.minimum(z.n_visits, most_visits)), z.normalized_reward], axis=1)
     return Features(pair, np.zeros((n_states, 0)), np.zeros((n_visited + n_states, 0)))
 
 

@@ -65,10 +65,11 @@ class Answer(NamedTuple, Generic[Array]):
     q_quantiles: Array  # (pairs, levels) quantiles of asinh(Q*(s, a) / reward scale), in rising order
 
 
-def pack(model: EmpiricalModel, info: ProblemInfo | None = None) -> Tokens[np.ndarray]:
+def pack(model: EmpiricalModel, info: ProblemInfo | None = None, most_visits: float = np.inf) -> Tokens[np.ndarray]:
     """The tokens of a batch of problems: the paper's, or with `info` those of a network that reads plans."""
-    features = plain_features(model) if info is None else planned_features(info, estimate(model, info))
-    return assemble(model, features)
+    if info is None:
+        return assemble(model, plain_features(model, most_visits))
+    return assemble(model, planned_features(info, estimate(model, info)))
 
 
 def assemble(model: EmpiricalModel, features: Features) -> Tokens[np.ndarray]:

@@ -22,7 +22,7 @@ def planner_outputs(
     """The network's answer for every MDP. Without `info`, the default discount holds."""
     model = EmpiricalModel.of(table)
     info = ProblemInfo.concatenate([ProblemInfo.of()] * len(table)) if info is None else info
-    tokens = pack(model, info if network.config.inputs == "planned" else None)
+    tokens = pack(model, info if network.config.inputs == "planned" else None, network.config.most_visits)
     answer = network(tokens, depth, transition_bias)
     logits, quantiles = (part.astype(np.float64) for part in answer)
     unknown = tokens.logit_kind == UNKNOWN if network.config.action_pooling else None

@@ -38,7 +38,8 @@ def sample_examples(rng: np.random.Generator, config: TrainingConfig, n_mdps: in
     """`n_mdps` fresh examples."""
     batch = MDPBatch.of(sample_mdps(rng, n_mdps, config.prior))
     statistics = explore(rng, batch, sample_budget(rng, n_mdps, *config.budget))
-    return Examples(pack(EmpiricalModel.of(statistics)), target_policy(batch, config.target_temperature))
+    tokens = pack(EmpiricalModel.of(statistics), most_visits=config.network.most_visits)
+    return Examples(tokens, target_policy(batch, config.target_temperature))
 
 
 def step_rng(config: TrainingConfig, step: int, rank: int) -> np.random.Generator:
