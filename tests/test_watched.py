@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 import warnings
 from typing import Any
 
@@ -10,7 +12,7 @@ import gymnasium as gym
 import pytest
 
 from mdpfn import Agent, Callback, MdpfnError
-from mdpfn.progress import LINE_EVERY, PATIENCE, Progress, duration
+from mdpfn.progress import LINE_EVERY, PATIENCE, Progress, duration, waiting
 from tests.interface import tiny_agent
 
 SB3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
@@ -134,3 +136,18 @@ def test_evaluate_policy_of_stable_baselines_takes_the_agent() -> None:
         warnings.simplefilter("ignore", UserWarning)
         mean, _ = evaluate_policy(agent, Monitor(gym.make("FrozenLake-v1", is_slippery=False)), n_eval_episodes=5)
     assert mean == 1.0
+
+
+def test_waiting_says_what_for_once_it_takes_long(monkeypatch):
+    monkeypatch.setattr("mdpfn.progress.PATIENCE", 0.05)
+    stream = io.StringIO()
+    with waiting("reading log.csv", stream):
+        time.sleep(0.3)
+    assert re.fullmatch(r"reading log.csv · \d+ s\n", stream.getvalue())
+
+
+def test_what_is_soon_done_is_not_reported():
+    stream = io.StringIO()
+    with pytest.raises(KeyError), waiting("reading log.csv", stream):
+        raise KeyError
+    assert stream.getvalue() == ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 PATIENCE = 2.0  # seconds that pass before anything is said
@@ -69,6 +71,27 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+@contextmanager
+def waiting(what: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Report what is being done and for how long, where nobody knows how much there is to do."""
+    line, done = Progress(what, 0, stream=stream), threading.Event()
+
+    def report() -> None:
+        begun, pause = line.clock(), PATIENCE
+        while not done.wait(pause):
+            line._write(f"{what} · {duration(line.clock() - begun)}")
+            pause = 1.0 if line.rewrites else LINE_EVERY
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        done.set()
+        reporter.join()
+        line.close()
 
 
 def _is_notebook_stream(stream: TextIO) -> bool:

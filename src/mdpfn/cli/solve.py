@@ -10,6 +10,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from mdpfn.cli.answer import answer, pairs, parsed
 from mdpfn.errors import MdpfnError
+from mdpfn.progress import waiting
 
 EVALUATION_EPISODES = 50  # in which final policies are scored
 INTERRUPTED = 130  # the exit code
@@ -187,10 +188,12 @@ def fit(
     named = {role: name.split("+") if "+" in name else name for role, name in given.items()}
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
     log: Any = {"episode_end": episode_end, "missing": missing, "terminal": terminal or None, "bins": bins}
-    agent.fit(data, columns=named, discount=discount, risk=risk, at_least=at_least, confidence=confidence, **log)
-    agent.result.save_policy(out)
-    if report is not None:
-        agent.report(report, title=Path(data).name)
+    with waiting(f"reading {data}"):
+        agent.fit(data, columns=named, discount=discount, risk=risk, at_least=at_least, confidence=confidence, **log)
+    with waiting("planning and evaluating"):
+        agent.result.save_policy(out)
+        if report is not None:
+            agent.report(report, title=Path(data).name)
     if save is not None:
         agent.save(save)
     written = [str(path) for path in (out, report, save) if path is not None]
