@@ -286,7 +286,7 @@ class TestConvergence:
 
     def test_is_never_claimed_too_early(self, weights: StoredWeights) -> None:
         protocol, grid = ConvergenceProtocol(seeds=2, max_episodes=21), ENVIRONMENTS["gridworld-3x3"]
-        q_learning, ucbvi, ours, _ = (convergence.measure(protocol, grid, m) for m in protocol.methods(weights))
+        q_learning, ucbvi, ours, *_ = (convergence.measure(protocol, grid, m) for m in protocol.methods(weights))
         assert [row["episodes"] for row in q_learning] == [None, None]
         assert [row["episodes"] for row in ucbvi] == [None, None]  # the window from 16 on ends after 22
         assert all(isinstance(row["episodes"], int) and row["episodes"] < 15 for row in ours)
@@ -298,8 +298,9 @@ class TestConvergence:
         assert len(contestant.agent.problem.history.returns) == int(row["episodes"] or 0) + protocol.window - 2
 
     def test_the_agent_is_measured_as_shipped_and_as_in_the_paper(self, weights: StoredWeights) -> None:
-        shipped, paper = ConvergenceProtocol().methods(weights)[2:]
+        shipped, softmax, paper = ConvergenceProtocol().methods(weights)[2:]
         assert shipped == Method(IN_CONTEXT, weights=weights)
+        assert softmax.options == {"exploration": "softmax", "acting_temperature": 1.0}
         assert paper.options == {"depth": 24, "exploration": "softmax", "acting_temperature": 1.0}
 
     def test_a_seed_does_not_depend_on_how_many_there_are(self, weights: StoredWeights) -> None:
@@ -313,9 +314,9 @@ class TestConvergence:
         for method in protocol.methods(weights):
             convergence.measure(protocol, ENVIRONMENTS["gridworld-3x3"], method)
         true = {"reward_range": (-1.0, 9.0)}
-        assert [told for _, told in contestants] == [true, true, {}, {}]
+        assert [told for _, told in contestants] == [true, true, {}, {}, {}]
         assert [c.problem.options.reward_range for c, _ in contestants[:2]] == [(-1.0, 9.0)] * 2
-        assert [c.agent.problem.options.reward_range for c, _ in contestants[2:]] == [None] * 2
+        assert [c.agent.problem.options.reward_range for c, _ in contestants[2:]] == [None] * 3
 
 
 class TestLearningCurves:
@@ -415,12 +416,13 @@ class TestReproduce:
             for method in (
                 ("in-context", "untrained", ""),
                 ("in-context", "untrained", "depth = 24, exploration = softmax, acting_temperature = 1.0"),
+                ("in-context", "untrained", "exploration = softmax, acting_temperature = 1.0"),
                 ("q-learning", "", "epsilon = 0.1"),
                 ("ucbvi", "", "bonus = 1.0"),
             )
             for seed in "01"
         ]
-        assert [row["episodes"] for row in table[4:]] == [""] * 4
+        assert [row["episodes"] for row in table[6:]] == [""] * 4
         data = [tuple(row[name] for name in names) for row in rows_of(tmp_path / "offline.csv")]
         assert data == [
             method
@@ -434,8 +436,8 @@ class TestReproduce:
         curves = [(r["options"], r["seed"], r["episodes"]) for r in rows_of(tmp_path / "learning_curves.csv")]
         acts = "exploration = softmax, acting_temperature = 0.3"
         assert curves == [(f"depth = {depth}, {acts}", seed, n) for depth in "48" for seed in "01" for n in "12"]
-        assert {row["weights_hash"] for row in table[:4]} == {weights.weights_hash}
-        assert {row["weights_hash"] for row in table[4:]} == {""}
+        assert {row["weights_hash"] for row in table[:6]} == {weights.weights_hash}
+        assert {row["weights_hash"] for row in table[6:]} == {""}
 
     @pytest.mark.parametrize(
         ("what", "files"),

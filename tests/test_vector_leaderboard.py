@@ -60,7 +60,7 @@ def test_what_is_not_installed_is_left_out_and_named(tmp_path, monkeypatch, caps
     missing = VectorEnvironment("orbit", "a_package_that_is_not_there", Tank)
     monkeypatch.setitem(VECTOR_ENVIRONMENTS, "orbit", missing)
     leaderboard(("random",), ("orbit", "tank"), vectors=True, episodes=1, seeds=1, workers=1, out=tmp_path)
-    assert "a_package_that_is_not_there is not installed" in " ".join(capsys.readouterr().out.split())
+    assert "a_package_that_is_not_there is not installed" in " ".join(capsys.readouterr().err.split())
     assert {row["environment"] for row in measured(tmp_path / "leaderboard_vectors.csv")} == {"tank"}
 
 

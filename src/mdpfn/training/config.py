@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
@@ -19,6 +20,7 @@ from mdpfn.prior.world import WorldConfig
 from mdpfn.training.tasks import TaskConfig
 
 T = TypeVar("T")
+NAMED = 8  # fields that an error names
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,8 @@ def from_dict(kind: type[T], values: object) -> T:
     hints = get_type_hints(kind)
     for name in values:
         if name not in hints:
-            limit = f"its fields are {', '.join(hints)}"
+            near = get_close_matches(name, hints, cutoff=0.4) or list(hints)
+            limit = f"it has no such field; some that it has are {', '.join(near[:NAMED])}"
             raise MdpfnError(kind.__name__, f"given {name!r}", limit, "correct the name")
     converted = {}
     for name, value in values.items():
