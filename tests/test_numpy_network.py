@@ -140,3 +140,10 @@ def test_use_needs_no_torch(tmp_path):
     said = done.stdout.decode().splitlines()
     assert said[0] == "torch is not installed, but training needs it: pip install 'mdpfn[train]'."
     assert [line.rpartition("[")[2] for line in said] == ["train]'.", "plot]'.", "plot]'.", "train]'."]
+
+
+def test_importing_the_agent_loads_nothing_that_is_slow_and_may_not_be_needed() -> None:
+    heavy = ("torch", "numba", "matplotlib", "rich", "tyro", "scipy.special", "scipy.sparse.linalg", "scipy.stats")
+    code = f"import sys; from mdpfn import Agent; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.special import gammaln
+import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Floats
 from mdpfn.evidence.table import PairTable
@@ -47,7 +47,7 @@ def log_gamma(x: Floats) -> Floats:
     place = (x / CONCENTRATIONS[0]).astype(np.intp)
     largest = int(place.max(initial=0))
     if largest >= LOOKED_UP or (place * CONCENTRATIONS[0] != x).any():
-        return np.asarray(gammaln(x), dtype=np.float64)
+        return np.asarray(scipy.special.gammaln(x), dtype=np.float64)
     found: Floats = _log_gammas(1 << largest.bit_length()).take(place)
     return found
 
@@ -55,7 +55,7 @@ def log_gamma(x: Floats) -> Floats:
 @cache
 def _log_gammas(n: int) -> Floats:
     """(n,) log Γ of the first multiples of the smallest concentration."""
-    return np.asarray(gammaln(np.arange(n) * CONCENTRATIONS[0]), dtype=np.float64)
+    return np.asarray(scipy.special.gammaln(np.arange(n) * CONCENTRATIONS[0]), dtype=np.float64)
 
 
 def pooled(table: PairTable) -> PairTable:

@@ -8,7 +8,7 @@ that always did the same so far is told by those that might have, and one that d
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
+import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Bools, Floats
 from mdpfn.evidence import PairTable
@@ -55,4 +55,4 @@ def _chances_of_new(z: PairTable, n: Floats) -> tuple[Floats, Floats]:
 
 def _log_ways(total: Floats, n: Floats) -> Floats:
     """log of n! × the ways to choose n of `total`, where there is one."""
-    return np.asarray(gammaln(total + 1) - gammaln(np.maximum(total - n, 0.0) + 1))
+    return np.asarray(scipy.special.gammaln(total + 1) - scipy.special.gammaln(np.maximum(total - n, 0.0) + 1))
