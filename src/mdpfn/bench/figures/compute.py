@@ -32,7 +32,7 @@ def draw(rows: list[Row], directory: Path) -> list[Path]:
             right.fill_between(x, low, high, color=ENVIRONMENT_COLOURS[name], alpha=0.15, linewidth=0)
         right.set_yscale("log", base=2)
         right.set_ylabel("episodes to converge")
-        right.legend()
+        made.legend(*right.get_legend_handles_labels(), loc="outside upper right", ncols=3)
         for axes in (left, middle, right):
             axes.set_xscale("log", base=10)
             axes.set_xlabel("MDPs seen in training")
