@@ -30,7 +30,7 @@ from mdpfn.prior.paper import sample_mdp
 from mdpfn.training.batches import sample_examples, step_rng
 from mdpfn.training.config import CONFIGS
 from mdpfn.training.loop import Trainer
-from mdpfn.training.products import fast_products, keep_freed_memory
+from mdpfn.training.machine import fast_products, keep_freed_memory
 from mdpfn.training.visits import explore, sample_budget
 
 CONFIG = CONFIGS["paper"]

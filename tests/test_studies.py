@@ -20,6 +20,7 @@ from mdpfn.bench.protocols.held_out_worlds import sample_held_out_worlds
 from mdpfn.bench.protocols.methods import StoredWeights, stored_weights
 from mdpfn.bench.protocols.parallel import generator, measure_cells
 from mdpfn.bench.protocols.results import Cell, ResultsFile
+from mdpfn.cli.measure import reproduce
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.model.exact import optimal_q
@@ -305,3 +306,9 @@ class TestSizes:
         table = tables(tmp_path)["sizes"]
         assert table.headers == ["visits", "", "8", "80"]
         assert [cells[:2] for cells in table.rows[:1]] == [["1", "certainty equivalence"]]
+
+
+def test_a_negative_first_seed_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(MdpfnError, match="first_seed is -1, but seeds are not negative"):
+        reproduce("table", out=tmp_path / "results", first_seed=-1)
+    assert not (tmp_path / "results").exists()

@@ -39,6 +39,8 @@ def reproduce(
     from mdpfn.bench.protocols.methods import stored_weights
 
     stored = stored_weights(weights)
+    if first_seed < 0:
+        raise MdpfnError("first_seed", first_seed, "seeds are not negative", "give 0 or more")
     words = _words("reproduce", what, weights=weights, **{"first-seed": first_seed})
     found: dict[str, tuple[Any, Any]] = {
         "table": (convergence, convergence.ConvergenceProtocol(first_seed=first_seed)),

@@ -137,7 +137,7 @@ _FLAGSHIP = TrainingConfig(
 
 CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
     {
-        "paper": TrainingConfig(rounding="bfloat16", checkpoint_every=50),  # the appendix as it is
+        "paper": TrainingConfig(rounding="bfloat16", checkpoint_every=50),  # the appendix; of visits see most_visits
         "mdpfn-1": _FLAGSHIP,
         # Where mdpfn-1 is trained on: more actions, longer episodes, and hardly anything counts but the return.
         "mdpfn-1-continued": replace(

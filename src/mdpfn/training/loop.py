@@ -24,6 +24,7 @@ from mdpfn.training.batches import shared_rng, step_rng
 from mdpfn.training.checkpoint import Checkpoint, RunDirectory
 from mdpfn.training.commit import commit
 from mdpfn.training.config import TrainingConfig, from_dict
+from mdpfn.training.machine import fast_products, keep_freed_memory, supported
 from mdpfn.training.optimization import (
     learning_rate_factor,
     make_optimizers,
@@ -31,7 +32,6 @@ from mdpfn.training.optimization import (
     optimizer_tensors,
     restore_optimizers,
 )
-from mdpfn.training.products import fast_products, keep_freed_memory, supported
 from mdpfn.training.progress import Progress
 from mdpfn.training.sources import Metrics, make_source
 from mdpfn.version import __version__

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from mdpfn.training import products
-from mdpfn.training.products import fast_products, keep_freed_memory, supported
+from mdpfn.training import machine
+from mdpfn.training.machine import fast_products, keep_freed_memory, supported
 
 
 def test_products_stay_as_exact_as_float32(one_thread: None) -> None:
@@ -23,7 +23,7 @@ def test_the_setting_of_before_comes_back_even_after_an_error() -> None:
 
 @pytest.mark.parametrize(("error", "expected"), [(1e-3, "highest"), (1e-7, "medium")])
 def test_where_it_would_round_it_is_not_used(monkeypatch: pytest.MonkeyPatch, error: float, expected: str) -> None:
-    monkeypatch.setattr(products, "_product_error", lambda: error)
+    monkeypatch.setattr(machine, "_product_error", lambda: error)
     with fast_products():
         assert torch.get_float32_matmul_precision() == expected
 
