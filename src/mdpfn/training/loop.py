@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Literal
 
 import torch
+import torch._dynamo  # before any process group: functions in it take the group of then as a default, and keep it
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
