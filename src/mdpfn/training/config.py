@@ -153,13 +153,13 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
         # From nothing in one run: evidence as the shipped explorer gathers it; what counts shifts to the return.
         "mdpfn-2": replace(
             _FLAGSHIP,
-            network=replace(_FLAGSHIP.network, depth=2, trained_depth=2),
+            network=replace(_FLAGSHIP.network, depth=1, trained_depth=1),
             world=WorldConfig(n_actions=(2, 24)),
             tasks=TaskConfig(slots=256, steps=(10, 200), behaviours=(0.15, 0.25, 0.15, 0.05, 0.4)),
             objective=ObjectiveConfig(final_cross_entropy=0.03),
             batch_size=64,
-            min_depth=2,
-            max_depth=2,
+            min_depth=1,
+            max_depth=1,
             steps=20_000,
             validation_mdps=1024,
         ),
