@@ -112,6 +112,26 @@ def test_every_engine_gives_the_same_bits(
     assert np.frombuffer(expected["transition_count"]).sum() == len(log)
 
 
+@pytest.mark.parametrize("engine", [*ENGINES, "pandas"])
+@pytest.mark.parametrize(
+    ("times", "customers", "says"),
+    [
+        (["28.02.2026", "01.03.2026", "02.03.2026"], [1, 1, 2], "which sort as text"),
+        (["2026-02-28", "2026-03-01", "2026-03-02"], [1, None, 2], "episode is empty"),
+        (["2026-02-28", None, "2026-03-02"], [1, 1, 2], "time is empty"),
+    ],
+)
+def test_times_and_episodes_must_be_there_and_sort(
+    engine: str, times: list[Any], customers: list[Any], says: str, request: pytest.FixtureRequest
+) -> None:
+    if engine == "Dask":
+        request.getfixturevalue("cluster")
+    log = {"customer": customers, "time": times, "state": list("abc"), "action": list("xxx"), "reward": [0.0, 0.0, 1.0]}
+    frame = pd.DataFrame(log)
+    with pytest.raises(MdpfnError, match=says):
+        tiny_agent().fit(frame if engine == "pandas" else ENGINES[engine](frame), columns={"episode": "customer"})
+
+
 @pytest.mark.parametrize("engine", ["DuckDB", "Dask", "Ibis"])
 def test_bins_in_engines(engine: str, log: pd.DataFrame) -> None:
     frame = log.assign(level=log.reward.abs())

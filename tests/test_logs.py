@@ -190,10 +190,20 @@ class TestColumns:
         log["id"], log["t"] = np.arange(60) // 20, np.arange(60) % 20
         columns = {"state": ["x", "y"], "episode": "id", "time": "t"}
         log.to_csv(tmp_path / "log.csv", index=False)
-        for data in (log, tmp_path / "log.csv"):
+        named = log.assign(action=np.where(log.action > 0, "push", "wait"))
+        named.to_csv(tmp_path / "named.csv", index=False)
+        for data, actions in (
+            (log, (0, 1)),
+            (tmp_path / "log.csv", (0, 1)),
+            (named, ("push", "wait")),
+            (tmp_path / "named.csv", ("push", "wait")),
+        ):
             agent = Agent.from_pretrained().fit(data, columns=columns)
             assert agent.evidence.n_transitions == 60
-            assert agent.predict(np.array([0.5, 0.5]))[0] in (0, 1)
+            assert agent.predict(np.array([0.5, 0.5]))[0] in actions
+        with pytest.raises(MdpfnError, match="reward is"):
+            Agent.from_pretrained().fit(log.assign(reward=1.5), columns=columns, reward_range=(2.0, 3.0))
+        Agent.from_pretrained().fit(log.assign(reward=1.5), columns=columns, reward_range=(1.0, 2.0))
 
     def test_bins_are_chosen_from_the_data_and_reported(self, tmp_path: Path, reader: str) -> None:
         rng = np.random.default_rng(0)

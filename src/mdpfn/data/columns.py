@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mdpfn.arrays import Ints
 from mdpfn.errors import MdpfnError, shown
@@ -51,6 +52,10 @@ class NamedColumn:
     def __getitem__(self, rows: Any) -> NamedColumn:
         """Some of the rows."""
         return NamedColumn(self.numbers[rows], self.names)
+
+    def spelled_out(self) -> NDArray[Any]:
+        """(k,) the name in each row, where none is missing."""
+        return np.array(self.names, dtype=object)[self.numbers]
 
 
 def find_columns(available: Iterable[str], given: Given | None) -> Columns:

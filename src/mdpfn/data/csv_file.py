@@ -20,6 +20,7 @@ import numpy as np
 from mdpfn.arrays import Bools
 from mdpfn.data.bounded import open_text
 from mdpfn.data.columns import FLAGS, Columns, Given, NamedColumn, by_roles, find_columns, listed
+from mdpfn.data.episodes import ISO_DATE, not_sortable
 from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
 
@@ -31,7 +32,6 @@ NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")  # what people write
 SPELLINGS = (("True", "False"), ("1", "0"), ("true", "false"))  # the most common ones, which are read at once
 TRUE, FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0", "")
 DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*", re.IGNORECASE)
-ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
 
 
 @dataclass(frozen=True)
@@ -250,8 +250,7 @@ def _check_times(layout: Layout, values: Callable[[str], list[str]]) -> None:
     for name in layout.of("time"):
         wrong = [value for value in values(name) if not ISO_DATE.fullmatch(value.strip())]
         if layout.kinds[name] == NAME and wrong:
-            limit = "times must be numbers, or dates such as 2026-01-31 12:00, which sort as text"
-            raise MdpfnError(f"the time in column {name!r}", repr(wrong[0][:40]), limit, "convert them")
+            raise not_sortable(f"the time in column {name!r}", wrong[0])
 
 
 def _is_number(text: str, comma: bool = False) -> bool:

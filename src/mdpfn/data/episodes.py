@@ -10,6 +10,7 @@ These rules hold for every source (`frames.py` states the same as a query):
 - a flag for terminations, where the log has one, says which episodes really ended.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,9 @@ from mdpfn.data.columns import NamedColumn
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import EpisodeEnd, LogOptions
 from mdpfn.errors import MdpfnError
+from mdpfn.spaces.codec import is_missing
 
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
 GOES_ON, LAST, BEFORE_FINAL, GAP, FINAL = range(5)  # what a row of an episode is
 
 
@@ -42,6 +45,9 @@ def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
     """Rows of a log in the order of their episodes, each with its next state, its kind, and whether it starts one."""
     n = len(rows["action"])
     episode = _codes(rows["episode"]) if "episode" in rows else np.zeros(n, dtype=np.int64)
+    nothing = np.zeros(n, dtype=bool)
+    no_episode = missing_rows(rows["episode"]) if "episode" in rows else nothing
+    no_time = np.any([nothing, *map(missing_rows, rows.get("times", ()))], axis=0)
     times = [_sortable(time) for time in rows.get("times", ())]
     order = np.lexsort([*reversed(times), episode])  # stable: what comes at the same time stays as it was
     episode, times = episode[order], [time[order] for time in times]
@@ -60,6 +66,7 @@ def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
     kind[final] = FINAL
     moved = {role: taken(values, order) for role, values in rows.items() if role not in ("times", "place")}
     moved["next_state"] = taken(moved["state"], following)
+    moved |= {"no_episode": no_episode[order], "no_time": no_time[order]}
     moved |= {"kind": kind, "starts": (starts & (kind != FINAL)).astype(np.float64), "ties": int(tied.sum())}
     return moved | ({"place": rows["place"].reordered(order)} if "place" in rows else {})
 
@@ -75,16 +82,31 @@ def _codes(values: Any) -> Ints:
 
 
 def _sortable(values: Any) -> Any:
-    """Times as an array that sorts: numbers, dates, or text such as 2026-01-31 12:00."""
+    """Times as an array that sorts: numbers, dates, or text such as 2026-01-31 12:00; other text is refused."""
     if isinstance(values, NamedColumn):
-        return np.array(values.names)[values.numbers]
+        return _checked_dates(np.array([*values.names, ""]))[values.numbers]
     array = np.asarray(values)
+    if array.dtype.kind == "U":
+        return _checked_dates(array)
     if array.dtype != object:
         return array
     try:
         return np.array(array.tolist(), dtype="datetime64[us]")
     except (TypeError, ValueError):
-        return array.astype(str)
+        return _checked_dates(np.array(["" if is_missing(value) else str(value) for value in array]))
+
+
+def _checked_dates(text: Any) -> Any:
+    wrong = [value for value in text.tolist() if value.strip() and not ISO_DATE.fullmatch(value.strip())]
+    if wrong:
+        raise not_sortable("time", wrong[0])
+    return text
+
+
+def not_sortable(field: str, value: str) -> MdpfnError:
+    """The error for a time that is neither a number nor a date that sorts as text."""
+    limit = "times must be numbers, or dates such as 2026-01-31 12:00, which sort as text"
+    return MdpfnError(field, repr(value[:40]), limit, "convert them")
 
 
 def _steps(time: Any) -> Any:

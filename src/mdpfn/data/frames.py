@@ -7,7 +7,7 @@ one row per distinct transition, and only these are fetched.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import Any
 
 import narwhals as nw
@@ -17,7 +17,7 @@ from mdpfn.arrays import Floats
 from mdpfn.data.bins import bins_of, quantile_levels, rounded_edges
 from mdpfn.data.columns import FLAGS, Columns, listed
 from mdpfn.data.csv_file import truths
-from mdpfn.data.episodes import BEFORE_FINAL, FINAL, GAP, GOES_ON, LAST
+from mdpfn.data.episodes import BEFORE_FINAL, FINAL, GAP, GOES_ON, ISO_DATE, LAST, not_sortable
 from mdpfn.data.options import LogOptions
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence.exact import DIGIT
@@ -207,13 +207,15 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
     kind = nw.lit(GOES_ON)
     for condition, number in ((before_final, BEFORE_FINAL), (gap, GAP), (last, LAST), (final, FINAL)):
         kind = nw.when(condition).then(nw.lit(number)).otherwise(kind)
-    lost = nw.col("episode 0").is_null()
-    for time in times:
-        lost = lost | nw.col(time).is_null()
+    texts = [nw.col(time) for time in times if frame.collect_schema()[time] == nw.String]
+    wrong = reduce(or_, [~text.str.contains(f"^{ISO_DATE.pattern}$") & ~text.is_null() for text in texts], nothing)
+    no_time = reduce(or_, [nw.col(time).is_null() for time in times], nothing)
     start = (nw.col("first") | late) & ~final
     return frame.with_columns(
         kind.cast(nw.Int64).alias("key kind 0"),
-        lost.alias("key lost 0"),
+        nw.col("episode 0").is_null().alias("key no_episode 0"),
+        no_time.alias("key no_time 0"),
+        wrong.alias("key wrong_time 0"),
         nw.when(start).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias("starts"),
         nw.when(tie & ~last).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias("ties"),
     )
@@ -275,8 +277,10 @@ def _piece(out: Any, keys: Sequence[str], table: Table) -> dict[str, Any]:
         _, role, _ = name.split()
         if name.startswith("flag"):
             piece[role] = truths(["" if v is None else v for v in values]) if table.text else values
-        elif role in ("kind", "lost", "no_reward"):
+        elif role in ("kind", "no_episode", "no_time", "wrong_time", "no_reward"):
             piece[role] = np.array(values, dtype=np.int64 if role == "kind" else bool)
+    if "wrong_time" in piece and piece["wrong_time"].any():
+        raise not_sortable("time", "text")
     sums = {field: totals[field] for field in ("count", "total", "squares", "low", "high")}
     exact = {f"{field}_digits": np.stack([totals[f"{field[0]}{i}"] for i in range(3)]) for field in ("total", "square")}
     piece["rewards"] = Rewards(**sums, **exact)

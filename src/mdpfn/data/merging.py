@@ -62,9 +62,8 @@ def _sorted(names: set[Any]) -> list[Any]:
 
 def _ids(codec: Codec, common: Codec, n: int) -> Ints:
     """(n,) the new id of every old one."""
-    if isinstance(codec, DiscreteCodec) or codec is common:
+    if not isinstance(codec, LabelCodec) or codec is common:
         return np.arange(n)
-    assert isinstance(codec, LabelCodec)
     assert isinstance(common, LabelCodec)
     number = {label: i for i, label in enumerate(common.labels)}
     return np.array([number[label] for label in codec.labels], dtype=np.int64)

@@ -55,8 +55,9 @@ class LogOptions:
             limit = "it must be positive: a number, or a timedelta where times are dates"
             raise MdpfnError("max_gap", repr(gap), limit, "leave it out if rows of an episode may be far apart")
         if self.bins is not None:
-            for number in self.bins.values() if isinstance(self.bins, Mapping) else [self.bins]:
-                _check_bins(number)
+            bins = self.bins
+            by_name = {k: _checked_bins(n) for k, n in bins.items()} if isinstance(bins, Mapping) else None
+            object.__setattr__(self, "bins", _checked_bins(bins) if by_name is None else by_name)
         if self.available is not None and not isinstance(self.available, Mapping) and not callable(self.available):
             limit = "it must map states to lists of actions, or be a function that does"
             raise MdpfnError("available", f"of type {type(self.available).__name__}", limit, "make a dict of it")
@@ -70,11 +71,12 @@ class LogOptions:
         return cls(**mine), {name: value for name, value in given.items() if name not in cls.__dataclass_fields__}
 
 
-def _check_bins(number: Any) -> None:
+def _checked_bins(number: Any) -> Any:
+    """The number of bins, or their edges."""
     if isinstance(number, Sequence | np.ndarray) and not isinstance(number, str):
         edges = np.asarray(number)
         if edges.dtype.kind not in "iuf" or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             limit = "edges of bins are rising, finite numbers"
             raise MdpfnError("bins", repr(number), limit, "sort them, or give the number of bins")
-        return
-    whole_number("bins", number, low=2)
+        return number
+    return whole_number("bins", number, low=2)

@@ -162,7 +162,7 @@ class DatasetReader:
         blank = lacks["state"] & lacks["action"] & lacks["reward"]
         if "kind" in piece:
             blank |= piece["kind"] == FINAL
-            lacks["episode"] = piece.get("lost", np.zeros(len(blank), dtype=bool))
+            lacks |= {"episode": piece["no_episode"], "time": piece["no_time"]}
         else:
             lacks["next_state"] = missing_rows(next_state)
         incomplete = np.any(list(lacks.values()), axis=0) & ~blank

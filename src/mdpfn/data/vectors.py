@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.checks import finite_floats
+from mdpfn.data.columns import NamedColumn
 from mdpfn.data.episodes import FINAL
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import LogOptions
@@ -64,7 +65,10 @@ class VectorReader:
         filled = dict(piece)
         if (alone & terminated).any():  # nothing follows, and a world model needs to hear of no other place
             filled["next_state"] = np.where((alone & terminated)[:, None], piece["state"], piece["next_state"])
-        lacks = {role: missing_rows(filled[role]) for role in ("state", "action", "reward", "next_state")}
+        roles = ("state", "action", "reward", "next_state")
+        lacks = {role: missing_rows(filled[role]) for role in roles}
+        if "kind" in piece:
+            lacks |= {"episode": piece["no_episode"], "time": piece["no_time"]}
         cut_off = alone & ~terminated & ~final
         incomplete = np.any(list(lacks.values()), axis=0) & ~final & ~cut_off
         if incomplete.any() and self.log.missing == "raise":
@@ -72,7 +76,9 @@ class VectorReader:
         self.notes[INCOMPLETE] += int(incomplete.sum())
         self.notes[CUT_OFF] += int(cut_off.sum())
         wanted = np.flatnonzero(~(incomplete | cut_off | final))
-        rows = {role: taken(filled[role], wanted) for role in lacks}
+        rows = {role: taken(filled[role], wanted) for role in roles}
+        if isinstance(rows["action"], NamedColumn):
+            rows["action"] = rows["action"].spelled_out()
         return rows | {"terminated": terminated[wanted], "truncated": truncated[wanted]}
 
     def read_into(self, problem: VectorProblem) -> None:
@@ -81,7 +87,8 @@ class VectorReader:
         for piece in self.pieces:
             x, y = states.encode_many(piece["state"]), states.encode_many(piece["next_state"])
             reward = finite_floats("reward", np.asarray(piece["reward"]))
-            problem.options.check_rewards(float(reward.min(initial=0.0)), float(reward.max(initial=0.0)))
+            if len(reward):
+                problem.options.check_rewards(float(reward.min()), float(reward.max()))
             terminated, truncated = piece["terminated"], piece["truncated"]
             action, code = self._actions(problem, piece["action"])
             evidence.extend(Batch(x, action, code, reward, y, terminated))
