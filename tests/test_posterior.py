@@ -14,7 +14,7 @@ from mdpfn.bench.protocols.logged_data import LogSource, soft_policy
 from mdpfn.model.exact import Scorer, optimal_q, policy_value
 from mdpfn.model.policy_values import occupancy
 from mdpfn.planners.arrival import arrival_rewards
-from mdpfn.planners.posterior import ModelPosterior, reward_error
+from mdpfn.planners.posterior import ModelPosterior
 from mdpfn.planners.q_posterior import effective_visits, q_quantiles, tail_steps
 from mdpfn.planners.unseen import _chances_of_new, unseen_weights
 
@@ -59,10 +59,28 @@ def test_mean_rewards_have_the_error_of_a_mean():
 def test_a_single_reward_may_vary_as_others_do():
     """Visited once, a pair cannot tell how its rewards vary: those of other pairs do."""
     s, r = [0] * 50 + [1], [*np.tile([1.0, -1.0], 25), 0.0]
-    z = Statistics.from_transitions(s, [0] * 51, r, [0] * 51).table()
-    often, once = reward_error(z)
+    often, once = _posterior(Statistics.from_transitions(s, [0] * 51, r, [0] * 51)).reward_error
     assert once == pytest.approx(np.sqrt(50 / 49))
     assert often == pytest.approx(1 / np.sqrt(50), rel=0.05)
+
+
+def test_what_arriving_pays_is_no_error_of_any_pair():
+    """A goal pays 1 and leads back to the start; half the steps towards it fail. Standing still, tried once, pays 0."""
+    s, a = [0] * 40 + [0] + [1] * 20, [0] * 40 + [1] + [0] * 20
+    to = [*np.tile([0, 1], 20), 0] + [0] * 20
+    history = Statistics.from_transitions(s, a, [float(x == 1) for x in to], to, n_actions=2)
+    posterior = _posterior(history)
+    np.testing.assert_array_equal(posterior.reward_error, 0)
+    assert posterior.drawn(_rng(), 20).optimal_q(0.9)[:, :2].max() < 1 / (1 - 0.9**2)  # every second step, at most
+
+
+def test_drawn_rewards_lie_between_those_that_there_are():
+    s, r = [0] * 50 + [1], [*np.tile([0.0, -1.0], 25), 0.0]
+    z = Statistics.from_transitions(s, [0] * 51, r, [0] * 51).table()
+    prior = np.zeros((2, 1, len(LEVELS)))
+    free, told = (ModelPosterior.of(z, prior, LEVELS, *given).drawn(_rng(), 50).reward for given in ((), ((-1, 0),)))
+    assert free.max() > 0
+    np.testing.assert_array_equal(told, free.clip(-1, 0))
 
 
 def test_a_pair_never_visited_is_worth_what_the_prior_says():
@@ -82,7 +100,7 @@ def test_the_tails_of_a_value_are_those_of_the_pairs_that_its_doubt_comes_from()
     ended = [False] * 1000 + [True] * 4 + [False] * 100
     posterior = _posterior(Statistics.from_transitions(s, [0] * len(s), r, to, ended))
     found = effective_visits(posterior, np.zeros((4, 1)), 0.5)[:, 0]
-    error = reward_error(posterior.table) ** 2  # Var[r̂] of 0, 1 and 2
+    error = posterior.reward_error**2  # Var[r̂] of 0, 1 and 2
     own = error / posterior.table.n_visits
     assert found[1] == pytest.approx(4)
     assert found[0] == pytest.approx((error[0] + error[1] / 4) / (own[0] + own[1] / 4))

@@ -65,7 +65,7 @@ class TestPlan:
 
     @pytest.mark.parametrize("level", [0.0, 0.04, 0.96, 1.0, float("nan")])
     def test_beyond_the_outermost_levels(self, level):
-        with pytest.raises(MdpfnError, match=r"risk.*0\.05 … 0\.95"):
+        with pytest.raises(MdpfnError, match=r"level.*0\.05 … 0\.95"):
             PLAN.q_at(level)
 
     @pytest.mark.parametrize(("risk", "best"), [(None, 0), (0.05, 1), (0.5, 0), (0.95, 1)])

@@ -89,6 +89,19 @@ class TestAtLeast:
             worse.append(scorer(plan.recommended) < scorer(soft_policy(mdp, 0.6)) - 0.02)
         assert sum(worse) <= 3
 
+    @pytest.mark.parametrize("n", [12, 40, 200])
+    def test_of_two_arms_that_hardly_differ_the_worse_is_hardly_ever_chosen(self, n: int) -> None:
+        """Nothing follows a pull, so that no bounds add up: a difference must be as sure as was asked for."""
+        agent, worse = Agent.from_pretrained(), []
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            arm = np.append([0, 1], rng.integers(2, size=n - 2))
+            reward = rng.normal(np.where(arm == 0, 0.1, 0.0), 1.0)
+            log = Statistics.from_transitions([0] * n, arm, reward, [0] * n, [True] * n)
+            policy = agent.plan(log, at_least="logged").recommended[0]
+            worse.append(policy[0] < (arm == 0).mean() - 1e-9)
+        assert np.mean(worse) <= 0.1
+
     def test_more_confidence_keeps_more_of_the_log(self) -> None:
         """Whoever asks for more is answered with what was done in at least as many states."""
         mdp, log = _log("garnet-10-3-2", 20)
@@ -135,7 +148,7 @@ class TestLeaderboard:
     def test_all_contestants_see_the_same_logs(self) -> None:
         protocol = logged_leaderboard.LoggedProtocol(seeds=1, episodes=(10,), behaviours=(0.6,))
         environment = ENVIRONMENTS["machine-replacement-6"]
-        ours = Method(IN_CONTEXT, weights=stored_weights("mdpfn-1"))
+        ours = Method(IN_CONTEXT, weights=stored_weights("mdpfn-2"))
         methods = [v for m in (ours, Method("spibb"), Method("vi-lcb")) for v in logged_leaderboard.variants(m)]
         assert len(methods) == 2 + len(logged_leaderboard.LEAST_VISITS) + len(logged_leaderboard.PENALTIES)
         for method in methods:

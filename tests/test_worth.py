@@ -61,6 +61,24 @@ class TestForms:
         with pytest.raises(MdpfnError, match=says.replace("(", r"\(").replace(")", r"\)")):
             agent.evaluate(policy)
 
+    def test_actions_that_do_not_exist_are_worth_nothing(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            agent = Agent.from_pretrained().fit(LOG, available={"new": ["call", "wait"], "loyal": ["wait"]})
+        plan = agent.plan()
+        call = [plan.actions.index("call")] * len(plan.states)
+        assert np.isneginf(plan.q_at(0.3)).sum() == 1
+        for policy in ({"new": "call", "loyal": "call"}, np.array(call), np.eye(len(plan.actions))[call]):
+            with pytest.raises(MdpfnError, match="actions that do not exist"):
+                agent.evaluate(policy)
+
+    def test_a_plan_of_another_problem_is_refused(self, agent: Agent) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other = Agent.from_pretrained().fit([("a", "x", 1.0, "b"), ("b", "y", 0.0, "a")])
+        with pytest.raises(MdpfnError, match=r"policy is Plan\(2 states, 2 actions\), but this problem has 3 states"):
+            agent.evaluate(other.plan())
+
     def test_rows_that_are_no_probabilities_are_refused(self, agent: Agent) -> None:
         with pytest.raises(MdpfnError, match="probabilities"):
             agent.evaluate(np.full(agent.plan().policy.shape, 0.9))
@@ -138,7 +156,7 @@ class TestValues:
             stated.append(worth.value(worth.plan).mean)
             plug_in.append(float(mdp.start @ worth._expected.optimal_q(mdp.discount)[0].max(axis=1)))
             truth.append(float(mdp.start @ policy_value(mdp, worth.plan.greedy)))
-        assert np.mean(plug_in) - np.mean(truth) > 1.4 * abs(np.mean(stated) - np.mean(truth))
+        assert np.mean(plug_in) - np.mean(truth) > 1.15 * abs(np.mean(stated) - np.mean(truth))
 
     def test_risk_is_where_chance_is(self, agent: Agent) -> None:
         worth, _, _ = _worth("machine-replacement-6", 50, 0)
@@ -214,7 +232,15 @@ class TestImportance:
         assert "2 episodes" in str(check)
 
     @pytest.mark.parametrize(
-        "episodes", [[], [[]], [[("new", "call")]], [[("mars", "call", 1.0)]], [[("new", "call", 1.0, 0.0)]]]
+        "episodes",
+        [
+            [],
+            [[]],
+            [[("new", "call")]],
+            [[("mars", "call", 1.0)]],
+            [[("new", "call", 1.0, 0.0)]],
+            [[("loyal", "call", 1.0)]],
+        ],
     )
     def test_what_is_no_episode_is_refused(self, agent: Agent, episodes: Any) -> None:
         with pytest.raises(MdpfnError, match="episode"):

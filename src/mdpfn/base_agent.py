@@ -148,6 +148,8 @@ class BaseAgent:
         """The plan that a planner makes of everything observed, with a safe policy if the options ask for one."""
         table = learner.table()
         output = learner.planner_output() if planner is self._planner else learner.ask(planner)
+        evidence = learner.evidence
+        seen = (evidence.reward_min, evidence.reward_max) if evidence.n_transitions else (-np.inf, np.inf)
         plan = Plan(
             output.policy_logits,
             output.q_quantiles,
@@ -155,7 +157,8 @@ class BaseAgent:
             options.risk,
             output.unknown,
             planned_from=(table, learner.info),
-            observed=learner.evidence.table(),
+            observed=evidence.table(),
+            rewards=options.reward_range or seen,
             encoding=encoding,
         )
         return with_safe_policy(plan, options)
@@ -175,7 +178,7 @@ class BaseAgent:
             limit = "states that are vectors have no table of what was done"
             raise MdpfnError("at_least", shown(options.at_least), limit, "leave it out, or cut states into bins")
         if options.risk is not None:
-            check_level(options.risk, self.model.network.config.quantiles)
+            check_level("risk", options.risk, self.model.network.config.quantiles)
         return options
 
     def _start(

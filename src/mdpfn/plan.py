@@ -16,7 +16,7 @@ from mdpfn.exploration.held import held_policy
 from mdpfn.planners.overruling import THIN_VISITS, overruled
 from mdpfn.planners.policies import best_actions, greedy_actions, one_hot, softmax
 from mdpfn.planners.posterior import ModelPosterior, ignorant_prior
-from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.planners.problem_info import ProblemInfo, RewardRange
 from mdpfn.planners.q_posterior import q_quantiles
 from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
@@ -44,6 +44,7 @@ class Plan:
     unknown: Bools | None = None  # (S,) states of which nothing is known; None where the weights do not tell
     planned_from: tuple[PairTable, ProblemInfo] | None = None
     observed: PairTable | None = None  # of what was seen, before noisy pairs were pooled
+    rewards: RewardRange = (-np.inf, np.inf)  # the least and the largest that there can be, or that was seen
     encoding: SpaceEncoding | None = None
     safe_policy: Floats | None = None  # (S, A) with `at_least`; it may keep to the log
 
@@ -53,10 +54,7 @@ class Plan:
 
     def __str__(self) -> str:
         """The recommended action of the first few states in which there is a choice."""
-        decides = np.ones(len(self.policy_logits), dtype=bool)
-        if self.observed is not None:
-            decides = self.observed.reached_mask() & ~self.observed.terminal_mask()
-        rows = np.flatnonzero(decides)
+        rows = np.flatnonzero(self.decides)
         lines = [
             f"{self.states[i]} -> {self.actions[self.greedy[i]]} ({self.policy[i, self.greedy[i]]:.0%})"
             for i in rows[:MOST_SHOWN]
@@ -64,6 +62,13 @@ class Plan:
         if len(rows) > MOST_SHOWN:
             lines.append(f"… and {len(rows) - MOST_SHOWN} more states: plan.to_frame() has them all")
         return "\n".join(lines or ["no state is known yet in which there is something to decide"])
+
+    @cached_property
+    def decides(self) -> Bools:
+        """(S,) states that were reached and in which episodes go on."""
+        if self.observed is None:
+            return np.ones(len(self.policy_logits), dtype=bool)
+        return self.observed.reached_mask() & ~self.observed.terminal_mask()
 
     @cached_property
     def policy(self) -> Floats:
@@ -105,23 +110,41 @@ class Plan:
 
     def action(self, state: int, mask: Bools | None = None, rng: np.random.Generator | None = None) -> int:
         """The best action of a state among those that a mask (A,) allows; with `rng`, one drawn from the policy."""
-        row = self.row(state)
         if self.safe_policy is not None:
-            chance = self.safe_policy[row] if mask is None else self.safe_policy[row] * mask
+            chance = self.policy_of(state) if mask is None else self.policy_of(state) * mask
             if chance.any():
                 return int((rng or self._chance).choice(len(chance), p=chance / chance.sum()))
-        logits = self.scores[row] if mask is None else np.where(mask, self.scores[row], -np.inf)
+        row = self.row(state)
+        logits = np.log(self.usual) if row is None else self.scores[row]
+        if mask is not None:
+            logits = np.where(mask, logits, -np.inf)
         if rng is not None:
             return int(rng.choice(len(logits), p=softmax(logits[None])[0]))
-        best = int(self.greedy[row])
+        best = self.best_action(state)
         return best if mask is None or mask[best] else int(logits.argmax())
 
-    def row(self, state: int) -> int:
-        """The row of a state; for a state that never appeared, the row of some other unknown state."""
+    def best_action(self, state: int) -> int:
+        """The column of the best action of a state."""
+        row = self.row(state)
+        return int(self.usual.argmax() if row is None else self.greedy[row])
+
+    def policy_of(self, state: int) -> Floats:
+        """(A,) π(a | s) of a state."""
+        row = self.row(state)
+        return self.usual if row is None else self.policy[row]
+
+    def row(self, state: int) -> int | None:
+        """The row of a state; for one that never appeared, that of some unknown state, or None if all are known."""
         if state < len(self.policy_logits):
             return state
-        alike = [] if self.unknown is None else np.flatnonzero(self.unknown).tolist()
-        return alike[0] if alike else 0
+        return None if self.unknown is None or not self.unknown.any() else int(self.unknown.argmax())
+
+    @cached_property
+    def usual(self) -> Floats:
+        """(A,) the policy where nothing is known and no state is like that: the average over all other states."""
+        decides = self.decides if self.decides.any() else np.ones(len(self.policy_logits), dtype=bool)
+        mean: Floats = self.policy[decides].mean(axis=0)
+        return mean
 
     def predict(
         self,
@@ -147,12 +170,12 @@ class Plan:
         return actions.batch(list(map(action_of, single, masks_of(action_mask, len(single)))))
 
     def is_known(self, state: int) -> bool:
-        """Whether the state with this id was ever observed."""
+        """Whether the state with this id was ever observed, or is foretold by its parts."""
         return state < len(self.policy_logits) and (self._seen is None or bool(self._seen[state]))
 
     @cached_property
     def _seen(self) -> Bools | None:
-        """(S,) states that were left or reached at least once."""
+        """(S,) states that were left or reached at least once, or would be by what their parts foretell."""
         return None if self.planned_from is None else self.planned_from[0].reached_mask()
 
     @cached_property
@@ -164,16 +187,23 @@ class Plan:
         if self.network_quantiles is None or self.observed is None or not len(self.observed.pair):
             return self.network_quantiles
         q = q_quantiles(self.posterior, self.discount, np.random.default_rng(0))
-        ends = self.observed.terminal_mask()[:, None, None]
-        return np.where(ends & np.isfinite(self.network_quantiles), 0.0, q)
+        ends, exists = self.observed.terminal_mask()[:, None, None], np.isfinite(self.network_quantiles)
+        return np.where(exists, np.where(ends, 0.0, q.clip(*self.attainable)), -np.inf)
+
+    @property
+    def attainable(self) -> tuple[float, float]:
+        """The least and the most that any state can be worth, by the rewards that were told or seen."""
+        assert self.planned_from is not None
+        assert self.observed is not None
+        return self.planned_from[1].attainable(float(self.observed.reward_scale[0]))
 
     @cached_property
     def posterior(self) -> ModelPosterior:
         """The posterior over models: what was observed, and the network's quantiles where nothing was."""
         assert self.observed is not None
         if self.network_quantiles is None:
-            return ModelPosterior.of(self.observed, *ignorant_prior(self.observed, self.discount))
-        return ModelPosterior.of(self.observed, self.network_quantiles, self.quantile_levels)
+            return ModelPosterior.of(self.observed, *ignorant_prior(self.observed, self.discount), self.rewards)
+        return ModelPosterior.of(self.observed, self.network_quantiles, self.quantile_levels, self.rewards)
 
     @property
     def discount(self) -> float:
@@ -184,17 +214,23 @@ class Plan:
     def q_at(self, level: float) -> Floats:
         """(S, A) the quantile of Q*(s, a) at a level between the outermost ones, interpolated."""
         levels = self.quantile_levels
-        check_level(level, levels)
+        check_level("level", level, levels)
         quantiles = self.q_quantiles
         assert quantiles is not None
         above = int(np.searchsorted(levels, level))
         below = max(above - 1, 0)
         share = (level - levels[below]) / (levels[above] - levels[below]) if above > below else 0.0
-        return (1 - share) * quantiles[..., below] + share * quantiles[..., above]
+        lower, upper = quantiles[..., below], quantiles[..., above]
+        with np.errstate(invalid="ignore"):  # −∞ − −∞ of actions that do not exist
+            return np.where(np.isfinite(lower), lower + share * (upper - lower), lower)
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """(S, A), (S, A) between which Q*(s, a) lies with this probability."""
         low = round((1 - level) / 2, 12)
+        outermost = self.quantile_levels[-1] - self.quantile_levels[0] if self.quantile_levels else 0.0
+        if self.quantile_levels and not 0 <= level <= round(outermost, 12):
+            limit = f"it must lie in 0 … {outermost:g}, as far as the quantiles of these weights go"
+            raise MdpfnError("level", level, limit, "ask for a smaller one")
         return self.q_at(low), self.q_at(1 - low)
 
     @cached_property
@@ -205,9 +241,8 @@ class Plan:
 
     def to_frame(self) -> Any:
         """A pandas frame with a row per state and action: policy, visits, quantiles of Q*, and their support."""
-        assert self.planned_from is not None
-        table = self.planned_from[0]
-        n_visits, decides = table.visits_table(), ~table.terminal_mask()
+        assert self.observed is not None
+        n_visits, decides = self.observed.visits_table(), ~self.observed.terminal_mask()
         exists = decides[:, None] & np.isfinite(self.policy_logits)
         state, action = np.nonzero(exists)
         visits = n_visits[state, action]
@@ -252,13 +287,13 @@ def support_of(n_visits: float) -> Support:
     return "data and prior" if n_visits else "prior"
 
 
-def check_level(level: float, levels: tuple[float, ...]) -> None:
+def check_level(field: str, level: float, levels: tuple[float, ...]) -> None:
     """Refuse a level outside the quantile levels of the weights."""
     if not levels:
-        raise MdpfnError("risk", level, "these weights have no quantiles of Q*", "use others, or no risk")
+        raise MdpfnError(field, level, "these weights have no quantiles of Q*", "use others, or none")
     if not levels[0] <= level <= levels[-1]:
         limit = f"it must lie in {levels[0]:g} … {levels[-1]:g}"
-        raise MdpfnError("risk", level, limit, "low values avoid risk, high ones seek it")
+        raise MdpfnError(field, level, limit, "take a quantile in between: low ones avoid risk, high ones seek it")
 
 
 def _names(codec: Codec | None, n: int) -> list[Any]:

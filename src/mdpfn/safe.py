@@ -20,7 +20,7 @@ def with_safe_policy(plan: Plan, options: Options) -> Plan:
     """The plan with a policy that is hardly ever worse than the logged one, if the option `at_least` asks for it."""
     if options.at_least is None or plan.observed is None or not len(plan.observed.pair):
         return plan
-    caution = CAUTION * float(scipy.special.ndtri(options.confidence))
-    policy = cautious_policy(plan.observed, plan.discount, caution, plan.posterior.prior_values())
+    errors = float(scipy.special.ndtri(options.confidence))
+    policy = cautious_policy(plan.observed, plan.discount, errors, CAUTION, plan.posterior.prior_values())
     known = plan.observed.reached_mask()[:, None]
     return replace(plan, safe_policy=np.where(known, policy, plan.recommended))

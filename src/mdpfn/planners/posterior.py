@@ -8,6 +8,7 @@ yet (`planners.unseen`); a pair that was never visited does so always. It is the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.policy_values import policy_values
 from mdpfn.planners.arrival import arrival_rewards
 from mdpfn.planners.classical import CERTAINTY_EQUIVALENT, estimate
-from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.planners.problem_info import ProblemInfo, RewardRange
 from mdpfn.planners.unseen import unseen_weights
 
 SMALLEST_SHARE = 1e-12  # of a transition that was observed, in a drawn model
@@ -81,9 +82,16 @@ class ModelPosterior:
     unseen: Floats  # (rows,) c, 0 for pairs that were never visited
     arrival_reward: Floats  # (S,) what arriving in a state pays …
     on_arrival: Bools  # (rows,) … for pairs whose rewards are explained by it
+    rewards: RewardRange  # the least and the largest reward that there can be, or that was seen: means lie between
 
     @classmethod
-    def of(cls, observed: PairTable, prior: Floats, levels: tuple[float, ...]) -> ModelPosterior:
+    def of(
+        cls,
+        observed: PairTable,
+        prior: Floats,
+        levels: tuple[float, ...],
+        rewards: RewardRange = (-np.inf, np.inf),
+    ) -> ModelPosterior:
         """The posterior of the only MDP of a table, given quantiles (S, A, levels) of Q* by the prior."""
         table, unvisited = _completed(observed)
         arrival_reward, explained = arrival_rewards(observed)
@@ -97,7 +105,21 @@ class ModelPosterior:
             unseen=unseen,
             arrival_reward=arrival_reward,
             on_arrival=on_arrival,
+            rewards=rewards,
         )
+
+    @cached_property
+    def reward_error(self) -> Floats:
+        """(rows,) the standard error of r̂(s, a); with few visits, of what rewards of all pairs vary by counts too.
+
+        What arriving explains is no error, of no pair: in a world that pays on arrival alone, rewards are known.
+        """
+        z, n = self.table, self.table.n_visits
+        deviation = np.maximum(z.reward_square_sum - n * z.mean_reward**2, 0)
+        deviation[self.on_arrival] = 0.0
+        more = np.maximum(n - 1, 0) * ~self.unvisited
+        pooled = deviation.sum() / max(float(more.sum()), 1.0)
+        return np.where(self.unvisited | self.on_arrival, 0.0, np.sqrt((deviation + pooled) / n / n))
 
     def prior_values(self) -> Floats:
         """(S,) what the best action of a state is worth at the lowest level of the prior; 0 where none is."""
@@ -121,8 +143,7 @@ class ModelPosterior:
         unseen = np.tile(self.unvisited.astype(np.float64), (n, 1))
         rare = self.unseen > 0
         unseen[:, rare] = rng.beta(self.unseen[rare], z.n_visits[rare], size=(n, int(rare.sum())))
-        error = np.where(self.unvisited, 0.0, reward_error(z, ~self.unvisited))
-        reward = z.mean_reward + error * rng.standard_normal((n, len(z.pair)))
+        reward = (z.mean_reward + self.reward_error * rng.standard_normal((n, len(z.pair)))).clip(*self.rewards)
         if self.on_arrival.any():
             more = (share - z.successor_probs) * self.arrival_reward[z.successor]
             moved = z.mean_reward + np.add.reduceat(more, offsets_of(z.n_successors)[:-1], axis=1)
@@ -142,16 +163,6 @@ def ignorant_prior(observed: PairTable, discount: float) -> tuple[Floats, tuple[
     found = estimate(EmpiricalModel.of(observed), ProblemInfo.of(discount), (CERTAINTY_EQUIVALENT,))
     usual = float(found.unvisited_q[0, 0] * observed.reward_scale[0])
     return np.full((n_states, n_actions, 3), usual), (0.05, 0.5, 0.95)
-
-
-def reward_error(z: PairTable, visited: Bools | None = None) -> Floats:
-    """(rows,) the standard error of r̂(s, a); with few visits, of what rewards of all pairs vary by counts too."""
-    n, mean = z.n_visits, z.mean_reward
-    deviation = np.maximum(z.reward_square_sum - n * mean**2, 0)
-    more = np.maximum(n - 1, 0) if visited is None else np.maximum(n - 1, 0) * visited
-    pooled = deviation.sum() / max(float(more.sum()), 1.0)
-    error: Floats = np.sqrt((deviation + pooled) / n / n)
-    return error
 
 
 def _completed(z: PairTable) -> tuple[PairTable, Bools]:

@@ -12,6 +12,7 @@ from mdpfn.arrays import Floats, MDPFloats
 
 DEFAULT_DISCOUNT = 0.95
 RewardRange: TypeAlias = tuple[float, float]
+LARGER_REWARDS = 2.0  # times the largest that was seen, where nobody said how large they can be
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,14 @@ class ProblemInfo:
     def horizon(self) -> Floats:
         """(B,) 1 / (1 − γ): what a reward of 1 for ever is worth."""
         return 1 / (1 - self.discount)
+
+    def attainable(self, largest_seen: float) -> tuple[float, float]:
+        """The least and the most that any state of the only problem can be worth."""
+        low, high = float(self.reward_low[0]), float(self.reward_high[0])
+        if not np.isfinite(low):
+            low, high = -LARGER_REWARDS * largest_seen, LARGER_REWARDS * largest_seen
+        horizon = float(self.horizon[0])
+        return min(low, 0.0) * horizon, max(high, 0.0) * horizon
 
     def reward_scale(self, largest_seen: Floats) -> Floats:
         """(B,) what rewards are divided by: max |r| of the known range, else the largest |r| seen, else 1."""

@@ -15,7 +15,7 @@ import scipy  # its parts are loaded when they are used
 
 from mdpfn.arrays import Floats, offsets_of
 from mdpfn.planners.policies import best_actions, one_hot
-from mdpfn.planners.posterior import ModelPosterior, reward_error
+from mdpfn.planners.posterior import ModelPosterior
 
 DRAWS = 48
 PRIOR_TAILS = 4.0  # degrees of freedom: errors of the prior on logs, beyond its quartiles, in held-out worlds
@@ -30,7 +30,7 @@ def q_quantiles(posterior: ModelPosterior, discount: float, rng: np.random.Gener
     middle = by_level[int(np.searchsorted(levels, 0.5))]
     steps = tail_steps(effective_visits(posterior, middle, discount), levels[:, None, None])
     with np.errstate(invalid="ignore"):  # −∞ − −∞ of actions that do not exist
-        centre = 2 * middle - drawn.mean(axis=0)
+        centre = middle - np.maximum(drawn.mean(axis=0) - middle, 0)
         of_prior = (by_level - middle) * _heavier(levels)[:, None, None]
         of_data = drawn.std(axis=0, ddof=1) * steps
         quantiles = centre + np.sign(steps) * np.sqrt(of_prior**2 + of_data**2)
@@ -50,7 +50,7 @@ def effective_visits(posterior: ModelPosterior, q: Floats, discount: float) -> F
     outcome = paid + discount * z.going_on * value[z.successor]
     first = offsets_of(z.n_successors)[:-1]
     mean, square = (np.add.reduceat(z.successor_probs * each, first) for each in (outcome, outcome**2))
-    noise = np.where(posterior.on_arrival, 0.0, reward_error(z, ~posterior.unvisited) ** 2)
+    noise = posterior.reward_error**2
     variance = np.where(posterior.unvisited, 0.0, np.maximum(square - mean**2, 0) / z.n_visits + noise)
     models = replace(posterior.expected(np.array([0.5, 0.5])), reward=np.stack([variance, variance / z.n_visits]))
     policy = one_hot(best_actions(q), q.shape[1])
@@ -67,7 +67,7 @@ def tail_steps(n_visits: Floats | float, levels: Floats) -> Floats:
     on worlds of the prior: they are heavier than those of N − 1 degrees while what is rare was not seen.
     """
     n = np.maximum(n_visits, 0.5)
-    steps: Floats = np.sqrt(1 + 2 / n) * scipy.special.stdtrit(0.5 + n**0.4, levels)
+    steps: Floats = np.sqrt(1 + 3 / n) * scipy.special.stdtrit(0.5 + n**0.4, levels)
     return steps
 
 

@@ -12,8 +12,6 @@ from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.problem_info import ProblemInfo
 from mdpfn.weights.limits import Limits
 
-LARGER_REWARDS = 2.0  # times the largest that was seen, where nobody said how large they can be
-
 
 @dataclass(frozen=True, eq=False)
 class NetworkPlanner:
@@ -33,16 +31,7 @@ class NetworkPlanner:
                 limit = "plans need rewards and weights of ordinary size"
                 raise MdpfnError("the plan", "not finite", limit, "rescale the rewards, or use other weights")
         if output.q_quantiles is not None:
-            output.q_quantiles.clip(*_attainable(info, float(table.reward_scale[0])), out=output.q_quantiles)
+            output.q_quantiles.clip(*info.attainable(float(table.reward_scale[0])), out=output.q_quantiles)
         for part in parts:
             part.reshape(part.shape[0] * part.shape[1], -1)[table.forbidden] = -np.inf
         return output
-
-
-def _attainable(info: ProblemInfo, largest_seen: float) -> tuple[float, float]:
-    """The least and the most that any state can be worth: where little is known, quantiles may lie far beyond."""
-    low, high = float(info.reward_low[0]), float(info.reward_high[0])
-    if not np.isfinite(low):
-        low, high = -LARGER_REWARDS * largest_seen, LARGER_REWARDS * largest_seen
-    horizon = float(info.horizon[0])
-    return min(low, 0.0) * horizon, max(high, 0.0) * horizon

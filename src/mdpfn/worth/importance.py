@@ -85,17 +85,20 @@ def _doubly_robust(steps: Steps, policy: Floats, logged: Floats, q: Floats, disc
     return value
 
 
-def read_episodes(episodes: Iterable[Iterable[Any]], encoding: SpaceEncoding, n_states: int) -> list[Steps]:
+def read_episodes(episodes: Iterable[Iterable[Any]], encoding: SpaceEncoding, logged: Floats) -> list[Steps]:
     """Episodes as lists of (state, action, reward) or (state, action, reward, propensity), with names as in the log."""
     found = []
     for number, episode in enumerate(episodes):
-        rows = [tuple(row) for row in episode]
+        try:
+            rows = [tuple(row) for row in episode]
+        except TypeError:
+            rows = []
         if not rows or any(len(row) != len(rows[0]) or len(row) not in (3, 4) for row in rows):
             limit = "its steps must be (state, action, reward) or (state, action, reward, propensity)"
             raise MdpfnError("episodes", f"episode {number}", limit, "give at least one such step")
         states = [encoding.find(row[0]) for row in rows]
         for row, state in zip(rows, states, strict=True):
-            if state >= n_states:
+            if state >= len(logged):
                 limit = "this state is not in the log"
                 raise MdpfnError("episodes", f"{shown(row[0])} in episode {number}", limit, "fit it first")
         propensities = [float(row[3]) for row in rows] if len(rows[0]) == 4 else None
@@ -104,6 +107,10 @@ def read_episodes(episodes: Iterable[Iterable[Any]], encoding: SpaceEncoding, n_
             limit = "a propensity lies in (0, 1]"
             raise MdpfnError("episodes", f"{bad} in episode {number}", limit, "give the probability of what was done")
         actions = [encoding.actions.encode(row[1]) for row in rows]
+        for row, state, action in zip(rows, states, actions, strict=True):
+            if propensities is None and logged[state, action] == 0:
+                what = f"{shown(row[1])} in {shown(row[0])} in episode {number}"
+                raise MdpfnError("episodes", what, "the log never does that", "give propensities, or fit it first")
         found.append(Steps(states, actions, [float(row[2]) for row in rows], propensities))
     if not found:
         raise MdpfnError("episodes", "none", "a check needs at least one", "leave it out to do without")

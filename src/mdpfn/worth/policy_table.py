@@ -17,8 +17,21 @@ PolicyLike: TypeAlias = Any
 
 
 def as_table(policy: PolicyLike, plan: Plan) -> Floats:
-    """(S, A) probabilities of a policy in any of its forms."""
+    """(S, A) probabilities of a policy in any of its forms; one that takes actions that do not exist is refused."""
+    table = _table(policy, plan)
+    taken = table * plan.decides[:, None]
+    if (taken[~np.isfinite(plan.policy_logits)] > 0).any():
+        raise MdpfnError("policy", "one", "it takes actions that do not exist", "leave these out")
+    return table
+
+
+def _table(policy: PolicyLike, plan: Plan) -> Floats:
     shape = plan.policy_logits.shape
+    if isinstance(policy, Plan):
+        if policy.policy_logits.shape != shape:
+            limit = f"this problem has {shape[0]} states and {shape[1]} actions"
+            raise MdpfnError("policy", repr(policy), limit, "give a plan of the same problem")
+        return policy.recommended
     if isinstance(policy, Mapping) or callable(policy):
         return _named(policy, plan)
     table = np.asarray(policy)
@@ -35,20 +48,16 @@ def as_table(policy: PolicyLike, plan: Plan) -> Floats:
     probabilities = table.astype(np.float64)
     if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1, atol=1e-6):
         raise MdpfnError("policy", "a table", "its rows must be probabilities", "divide every row by its sum")
-    if (probabilities[~np.isfinite(plan.policy_logits)] > 0).any():
-        raise MdpfnError("policy", "a table", "it takes actions that do not exist", "leave these out")
     return probabilities
 
 
 def _named(policy: Mapping[Any, Any] | Callable[[Any], Any], plan: Plan) -> Floats:
     """(S, A) a mapping or a function as probabilities; where nothing is to be decided, it need not say anything."""
-    assert plan.observed is not None
     assert plan.encoding is not None
     choose = policy.get if isinstance(policy, Mapping) else policy
-    decides = plan.observed.reached_mask() & ~plan.observed.terminal_mask()
     columns = np.zeros(len(plan.policy_logits), dtype=np.int64)
     for row, state in enumerate(plan.states):
-        if decides[row]:
+        if plan.decides[row]:
             action = choose(state)
             if action is None:
                 limit = f"it says nothing of {shown(state)}"

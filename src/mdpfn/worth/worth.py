@@ -52,26 +52,24 @@ class Worth:
         """What a policy is worth, and, by episodes of the log, what it would have earned there."""
         if isinstance(policy, str) and policy == "logged":
             table, found = self.logged_policy, self.logged
-        elif isinstance(policy, Plan):
-            table, found = policy.recommended, self.of_table(policy.recommended, chosen=True)
         else:
             table = as_table(policy, self.plan)
-            found = self.of_table(table)
+            found = self.of_table(table, chosen=isinstance(policy, Plan))
         return found if episodes is None else replace(found, check=self._check(table, episodes))
 
     def _check(self, policy: Floats, episodes: Any) -> ImportanceCheck:
         assert self.plan.encoding is not None
-        read = read_episodes(episodes, self.plan.encoding, len(policy))
+        read = read_episodes(episodes, self.plan.encoding, self.logged_policy)
         q = self._expected.policy_q(self._expected.policy_value(policy, self.discount), self.discount)[0]
         return ImportanceCheck.of(read, policy, self.logged_policy, q, self.discount)
 
     def of_table(self, policy: Floats, *, chosen: bool = False) -> PolicyValue:
         """The value of π (S, A), which may have been chosen by the same data."""
         at_start, by_state = self._draws(policy), self._expected.policy_value(policy, self.discount)[0]
-        contributions = self._contributions(policy)
+        contributions, attainable = self._contributions(policy), self.plan.attainable
         return PolicyValue(
-            float(at_start.mean()) - self._excess(at_start, chosen=chosen),
-            self._calibrated(at_start, contributions, chosen=chosen),
+            float(np.clip(at_start.mean() - self._excess(at_start, chosen=chosen), *attainable)),
+            self._calibrated(at_start, contributions, chosen=chosen).clip(*attainable),
             by_state,
             self._effective_sample_size(policy),
             self._risks(contributions),
