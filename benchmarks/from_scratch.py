@@ -103,7 +103,7 @@ def observed_life(*, from_scratch: bool = False) -> Iterator[Life]:
             yield life
             return
         with (
-            mock.patch.object(EarningExplorer, "solve", staticmethod(value_iteration)),
+            mock.patch.object(earning, "solve", value_iteration),
             mock.patch.object(Statistics, "table", table_from_counts),
             mock.patch.object(earning, "Rows", ModelRows),
         ):

@@ -12,6 +12,10 @@ function read(policy) {
 // The action for an observation; `mask` says which actions exist, if not all of them do.
 function bestAction(policy, observation, mask = null) {
   let preference;
+  if (policy.bins) {  // a number is known by that of its bin
+    const parts = Array.isArray(observation) ? observation : [observation];
+    observation = policy.bins.map((edges, i) => edges ? edges.filter(edge => edge <= parts[i]).length : parts[i]);
+  }
   if (policy.kind === "table") {
     const row = policy.row.get(key(observation));
     const best = row === undefined ? policy.elsewhere : policy.greedy[row];

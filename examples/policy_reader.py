@@ -5,6 +5,7 @@ action = best_action(policy, observation)
 """
 
 import json
+from bisect import bisect_right
 
 
 def load(path):
@@ -19,6 +20,10 @@ def load(path):
 
 def best_action(policy, observation, mask=None):
     """The action for an observation; `mask` says which actions exist, if not all of them do."""
+    if "bins" in policy:  # a number is known by that of its bin
+        parts = observation if isinstance(observation, (list, tuple)) else [observation]
+        known = zip(parts, policy["bins"], strict=True)
+        observation = [x if edges is None else bisect_right(edges, x) for x, edges in known]
     if policy["kind"] == "table":
         row = policy["row"].get(_key(observation))
         best, preference = policy["elsewhere"], [1] * len(policy["actions"])

@@ -95,7 +95,7 @@ class TestKilling:
         began = time.monotonic()
         first.send_signal(signal.SIGTERM)
         output, errors = first.communicate(timeout=60)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 45
         assert first.returncode == 0, errors
         assert "--resume auto" in output
         checkpoint = RunDirectory(run).newest()
@@ -568,7 +568,7 @@ class TestFormats:
             for path in (tmp_path / name, tmp_path / "renamed"):
                 copy = planner_outputs(load_model(path).network, history.table())[0].policy_logits
                 np.testing.assert_array_equal(copy, usual)
-        assert load_model(DEFAULT_WEIGHTS).card["format"] == 1
+        assert load_model("mdpfn-1").card["format"] == 1
 
 
 class TestCheckpoints:

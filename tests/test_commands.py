@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from rich.console import Console
@@ -158,6 +159,42 @@ def test_names_are_predicted_for(
     assert "tried 3 times" in capsys.readouterr().out
 
 
+def test_an_environment_that_breaks_loses_nothing(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Breaks(gym.Wrapper[Any, Any, Any, Any]):
+        steps = 0
+
+        def step(self, action: Any) -> Any:
+            Breaks.steps += 1
+            if Breaks.steps == 40:
+                raise RuntimeError("the motor is hot")
+            return self.env.step(action)
+
+    gym.register("Breaks-v0", lambda: Breaks(gym.make("FrozenLake-v1")))
+    saved = tmp_path / "agent.safetensors"
+    try:
+        with pytest.raises(SystemExit) as ended:
+            run(monkeypatch, "solve", "Breaks-v0", "--episodes", "20", "--weights", weights, "--save", str(saved))
+    finally:
+        del gym.registry["Breaks-v0"]
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "the motor is hot" in said
+    assert f"what was learned is in {saved}" in said
+    assert Agent.load(saved).num_timesteps == 39
+
+
+def test_places_are_checked_before_anything_is_learned(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--save", "--out"):
+        with pytest.raises(SystemExit) as ended:
+            run(monkeypatch, "solve", "no such environment", option, "/proc/nowhere/x", "--weights", weights)
+        assert ended.value.code == 2
+        assert "/proc/nowhere" in capsys.readouterr().err  # and nothing of the environment
+
+
 def test_every_command_knows_json_and_train_its_configs(tmp_path: Path) -> None:
     def help_of(*words: str) -> str:
         done = subprocess.run(
@@ -180,7 +217,7 @@ def test_every_command_knows_json_and_train_its_configs(tmp_path: Path) -> None:
 def test_answers_of_the_rest_are_json(
     tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "mdpfn-1" in answered(monkeypatch, capsys, "info")["models"]
+    assert "mdpfn-2" in answered(monkeypatch, capsys, "info")["models"]
     assert answered(monkeypatch, capsys, "info", weights)["network"]["width"] == 16
     picture = tmp_path / "prior.png"
     assert answered(monkeypatch, capsys, "prior", "--show", "1", "--out", str(picture))["written"] == [str(picture)]
@@ -209,14 +246,14 @@ def test_the_demo_draws_one_picture_and_says_what_next(
 ) -> None:
     run(monkeypatch, "demo", "--episodes", "3", "--seeds", "1", "--out", str(tmp_path / "demo.png"))
     shown = capsys.readouterr().out
-    for name in ("mdpfn-1", "R-MAX", "UCB-VI", "PSRL", "Q-learning", "CliffWalking", "Taxi", "Agent.from_pretrained()"):
+    for name in ("mdpfn-2", "R-MAX", "UCB-VI", "PSRL", "Q-learning", "CliffWalking", "Taxi", "Agent.from_pretrained()"):
         assert name in shown
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_demo_shows_what_users_get() -> None:
     lake = WORLDS["FrozenLake"]
-    returns, worth = live("mdpfn-1", lake, 6, seed=1)
+    returns, worth = live("mdpfn-2", lake, 6, seed=1)
     agent = Agent.from_pretrained()
     assert returns == agent.solve(lake.gymnasium_id, 6, seed=1, discount=DISCOUNT).returns.tolist()
     mdp = lake.mdp()

@@ -51,7 +51,9 @@ def planner(table: PairTable, info: ProblemInfo) -> PlannerOutput:
 
 def directed(evidence: Statistics, discount: float = 0.9, **options: Any) -> InContextLearner:
     info, rng = ProblemInfo.of(discount), np.random.default_rng([0, 1])
-    return InContextLearner(evidence, info, rng, planner=planner, **{"exploration": "directed", **options})
+    return InContextLearner(
+        evidence, info, rng, planner=planner, **{"exploration": "directed", "acting_temperature": 1.0, **options}
+    )
 
 
 def learner(mdp: TabularMDP, exploration: str) -> InContextLearner:

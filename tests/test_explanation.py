@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete, MultiDiscrete
 
 from mdpfn import Agent, MdpfnError, UnknownStateWarning
 from mdpfn.explanation import Explanation
@@ -58,8 +59,16 @@ def test_nothing_is_recommended_where_episodes_end(agent: Agent, tmp_path) -> No
 
 
 def test_an_explanation_of_an_unknown_state_says_that_only_the_prior_speaks(agent: Agent) -> None:
-    assert {a.support for a in agent.explain("elsewhere").actions} == {"prior"}
-    assert agent.plan().states == ["new", "loyal", "gone"]
+    found, plan = agent.explain("elsewhere"), agent.plan()
+    assert {a.support for a in found.actions} == {"prior"}
+    assert all(np.isnan(a.q_median) for a in found.actions)  # nothing is taken over from a state that is known
+    usual = plan.policy[:2].mean(axis=0)
+    np.testing.assert_allclose([a.probability for a in found.actions], usual)
+    np.testing.assert_allclose(agent.action_distribution("elsewhere"), usual)
+    assert found.recommended == plan.actions[usual.argmax()] == agent.predict("elsewhere", on_unknown="best")[0]
+    only_call = [action == "call" for action in plan.actions]
+    assert agent.predict("elsewhere", action_mask=only_call, on_unknown="best")[0] == "call"
+    assert plan.states == ["new", "loyal", "gone"]
 
 
 @pytest.mark.parametrize("how", ["warn", "raise", "best"])
@@ -75,6 +84,33 @@ def test_predicting_in_an_unknown_state_says_so(agent: Agent, how: str) -> None:
     assert agent.predict("new", on_unknown="raise")[0] == "call"
 
 
+def test_actions_that_are_vectors_are_explained_and_reported(tmp_path) -> None:
+    spaces = {"observation_space": Discrete(2), "action_space": MultiDiscrete([2, 2])}
+    log = [0, 1, 0, 1], [[0, 1], [1, 1], [1, 0], [0, 0]], [1.0, 0.0, 0.0, 2.0], [1, 0, 0, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agent = Agent.from_pretrained().partial_fit(log, **spaces).partial_fit(log, **spaces)
+    assert agent.num_timesteps == 8
+    found = agent.explain(0)
+    np.testing.assert_array_equal(found.recommended, agent.predict(0)[0])
+    assert found.runner_up is not found.best
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["recommended"] == found.recommended.tolist()
+    agent.report(tmp_path / "report.html")
+    assert str(found.recommended) in (tmp_path / "report.html").read_text()
+
+
+def test_visits_are_those_that_were_made_not_those_that_parts_foretell() -> None:
+    """A walk that never leaves the first row of a grid, whose parts tell what the other rows are like."""
+    spaces = {"observation_space": MultiDiscrete([4, 4]), "action_space": Discrete(2)}
+    states = [[0, column] for column in range(4) for _ in range(10)]
+    after = [[0, min(column + 1, 3)] for column in range(4) for _ in range(10)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agent = Agent.from_pretrained().fit((states, [0] * 40, [0.0] * 40, after), **spaces)
+    assert len(agent.plan().planned_from[0].pair) >= len(agent.evidence.table().pair) == 4
+    assert (agent.plan().to_frame()["n_visits"] > 0).sum() == 4
+
+
 def test_a_wrong_choice_is_refused(agent: Agent) -> None:
     with pytest.raises(MdpfnError, match="on_unknown"):
         agent.predict("new", on_unknown="sometimes")  # type: ignore[arg-type]
@@ -86,7 +122,7 @@ def test_a_decision_is_open_only_while_intervals_overlap(agent: Agent) -> None:
     other = found.runner_up
     assert other is not None
     assert found.is_open == (other.q_high >= best.q_low)
-    assert ("may change the decision" in found.decision) == found.is_open
+    assert ("may change it" in found.decision) == found.is_open
 
 
 def test_frame_and_picture(agent: Agent, tmp_path) -> None:

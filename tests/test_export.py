@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,26 @@ def test_nodes_of_vectors_act_as_well_as_the_agent(tmp_path: Path) -> None:
     assert np.mean(returns) > -190  # at −200 every episode is broken off
     check_readers(tmp_path / "policy.json", [[x, None] for x in visited],
                   [policy_reader.best_action(policy, x) for x in visited])  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", ["temp", ["temp", "mode"]])
+def test_readers_put_numbers_into_bins(columns: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    temp, mode = rng.normal(20, 3, 400), rng.choice(["eco", "max"], 400)
+    action = rng.choice(["on", "off"], 400)
+    reward = np.where((action == "on") == (temp < 20), 1.0, 0.0)
+    log = {"temp": temp, "mode": mode, "action": action, "reward": reward, "time": np.arange(400)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agent = Agent.from_pretrained().fit(log, columns={"state": columns}, bins={"temp": 4})
+    agent.export(tmp_path / "policy.json")
+    asked = [float(x) for x in (5.0, 19.0, 20.5, 35.0, *temp[:20])]
+    asked = asked if columns == "temp" else [[x, str(m)] for x, m in zip(asked, mode, strict=False)]
+    expected = [agent.predict(x if columns == "temp" else tuple(x))[0] for x in asked]
+    assert {"on", "off"} <= set(expected)
+    check_readers(tmp_path / "policy.json", [[x, None] for x in asked], expected)
+    content = json.loads((tmp_path / "policy.json").read_text())
+    assert "temp <" in str(content["labels"])
 
 
 def test_a_new_agent_has_nothing_to_export(tmp_path: Path) -> None:

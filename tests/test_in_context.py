@@ -29,7 +29,8 @@ class CountingPlanner:
 
 def learner(n_states: int, n_actions: int, planner: Planner, **options: Any) -> InContextLearner:
     info = ProblemInfo.of(0.9, options.pop("reward_range", None))
-    return InContextLearner(Statistics(n_states, n_actions), info, np.random.default_rng(0), planner=planner, **options)
+    given = {"exploration": "softmax", "acting_temperature": 1.0, **options}
+    return InContextLearner(Statistics(n_states, n_actions), info, np.random.default_rng(0), planner=planner, **given)
 
 
 def test_it_plans_once_per_episode() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,30 @@ def test_names_are_kept(observation_space: Any, observations: list[Any], tmp_pat
     assert again.plan().actions == ["wait", "repair"]
     assert contents(again.statistics) == contents(agent.statistics)
     assert again.predict(observations[-1]) == agent.predict(observations[-1])
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1", "MountainCar-v0"])
+def test_an_agent_that_has_learned_can_be_pickled(name: str) -> None:
+    agent = tiny_agent()
+    agent.solve(gym.make(name, max_episode_steps=60), 2, seed=0)
+    again = pickle.loads(pickle.dumps(agent))
+    observation = gym.make(name).reset(seed=1)[0]
+    assert again.predict(observation, on_unknown="best")[0] == agent.predict(observation, on_unknown="best")[0]
+    assert again.num_timesteps == agent.num_timesteps
+
+
+def test_what_it_knows_of_combined_spaces_can_be_pickled() -> None:
+    space = spaces.Dict(
+        {"x": spaces.MultiDiscrete([3, 2]), "y": spaces.Tuple((spaces.Discrete(2), spaces.MultiBinary(2)))}
+    )
+    agent = tiny_agent().reset(space, spaces.MultiDiscrete([2, 2]), seed=0)
+    space.seed(0)
+    before, after = space.sample(), space.sample()
+    agent.observe(before, np.array([0, 1]), 1.0, after, terminated=True)
+    agent.plan()
+    for thing in (agent, agent.plan(), agent.statistics, agent.result):
+        assert len(pickle.dumps(pickle.loads(pickle.dumps(thing)))) > 0
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(agent)).predict(before)[0], agent.predict(before)[0])
 
 
 def test_fitted_agents_and_new_ones_can_be_saved(tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ def test_what_was_observed_is_kept(how: int, tmp_path: Path) -> None:
         server.stop(how)
         learner.join()
         asker.connection.close()
+    assert server.process.returncode == (0 if how == signal.SIGTERM else -how)
     kept = Agent.load(path).evidence.n_transitions
     assert len(acknowledged) >= 60
     must = len(acknowledged) if how == signal.SIGTERM else sum(at < killed - 1.0 for at in acknowledged)

@@ -148,7 +148,6 @@ def test_tables_know_states_actions_and_places_of_their_pairs() -> None:
     both = PairTable.concatenate([a.table(), b.table()])
     assert both.state.tolist() == [0, 2, 1, 1]
     assert both.action.tolist() == [1, 0, 0, 2]
-    assert both.pair_place.tolist() == [1, 4, 6 + 3, 6 + 5]
     assert b.table().visits_table().tolist() == [[0, 0, 0], [1, 0, 1]]
     assert both.duration.tolist() == [1, 1, 1, 1]
 

@@ -12,6 +12,7 @@ from mdpfn.version import __version__
 if TYPE_CHECKING:
     from mdpfn.agent import Agent
     from mdpfn.coverage import Coverage, CoverageWarning
+    from mdpfn.data.reader import NeverLeftWarning
     from mdpfn.evidence import Evidence, Novelty, PairTable, Statistics, Transition
     from mdpfn.evidence.smoothed import SmoothedEvidence
     from mdpfn.evidence.smoothed.memory import Batch
@@ -45,6 +46,7 @@ _HOME = {
     "Improvement": "mdpfn.worth",
     "Limits": "mdpfn.weights.limits",
     "Model": "mdpfn.weights",
+    "NeverLeftWarning": "mdpfn.data.reader",
     "Novelty": "mdpfn.evidence",
     "Options": "mdpfn.online.options",
     "PairTable": "mdpfn.evidence",
@@ -67,10 +69,10 @@ _HOME = {
 
 __all__ = [
     "ActionEvidence", "Agent", "Batch", "Callback", "Coverage", "CoverageWarning", "Discretize", "Evidence",
-    "Explanation", "History", "ImportanceCheck", "Improvement", "Limits", "MdpfnError", "Model", "Novelty", "Options",
-    "PairTable", "Plan", "PolicyValue", "Regret", "Result", "Risk", "SmoothedEvidence", "SquashedGaussian",
-    "Statistics", "TabularMDP", "Transition", "UnknownStateWarning", "VectorExplanation", "VectorResult", "Worth",
-    "__version__", "load_model",
+    "Explanation", "History", "ImportanceCheck", "Improvement", "Limits", "MdpfnError", "Model", "NeverLeftWarning",
+    "Novelty", "Options", "PairTable", "Plan", "PolicyValue", "Regret", "Result", "Risk", "SmoothedEvidence",
+    "SquashedGaussian", "Statistics", "TabularMDP", "Transition", "UnknownStateWarning", "VectorExplanation",
+    "VectorResult", "Worth", "__version__", "load_model",
 ]  # fmt: skip
 
 

@@ -59,7 +59,8 @@ class Agent(BaseAgent):
     """Solves small decision problems in context: its weights stay fixed, all it learns is kept in `evidence`.
 
     There are three ways to learn: `solve` an environment, call `reset` and then `act` and `observe` in a loop of your
-    own, or `fit` logged data. Each of them starts a new problem. Afterwards, `predict` or `plan`.
+    own, or `fit` logged data. Each of them starts a new problem, but for `solve(resume=True)`. Afterwards, `predict` or
+    `plan`.
 
     `depth` is how many propagation steps the network takes, by default as many as in training. `exploration` is
     "directed", which explores where information is worth its price, or "softmax", which draws actions from
@@ -192,7 +193,10 @@ class Agent(BaseAgent):
 
     def _check_resumed(self, env: Any, spaces: tuple[Any, Any], given: Mapping[str, Any]) -> None:
         """Refuse to resume in an environment with other spaces, or with other options."""
-        problem = self.problem
+        problem, features = self.problem, given.get("features")
+        if features is not None and features is not getattr(problem, "features", None):
+            limit = "the agent goes on with those it began with"
+            raise MdpfnError("features", shown(features), limit, "leave them out when resuming, or start afresh")
         given = {name: value for name, value in given.items() if value is not None and name != "features"}
         if self._options({**asdict(problem.options), **given}) != problem.options:
             limit = f"the agent began with {problem.options}"
@@ -258,7 +262,8 @@ class Agent(BaseAgent):
         """Learn from one more log, or from all that another agent observed, in addition to what is known already.
 
         States and actions are matched by name. The order in which logs are added makes no difference, not even in the
-        last bit. Takes what `fit` takes; options that are left out stay as they were.
+        last bit. Takes what `fit` takes: options of the agent that are left out stay as they were, and those about the
+        log are of this one.
         """
         if self._problem is None and not isinstance(transitions, Agent):
             return self.fit(transitions, **options)
@@ -317,17 +322,17 @@ class Agent(BaseAgent):
         problem = self.problem
         if isinstance(problem, VectorProblem):
             return problem.action_distribution(observation)
-        plan = self.plan()
-        return np.asarray(plan.policy[plan.row(problem.encoding.find(observation))])
+        with problem.turn():
+            return self.plan().policy_of(problem.encoding.find(observation))
 
     def explain(self, observation: Any) -> Explanation | VectorExplanation:
         """Why an action is recommended: what was observed of every action, intervals of Q*, what could change it."""
         problem = self.problem
-        if isinstance(problem, VectorProblem):
-            with problem.turn():
+        with problem.turn():
+            if isinstance(problem, VectorProblem):
                 return VectorExplanation.of(problem, observation)
-        state = problem.encoding.find(observation)
-        return Explanation.of(self.plan(), self.result.coverage, state, observation)
+            state = problem.encoding.find(observation)
+            return Explanation.of(self.plan(), self.result.coverage, state, observation)
 
     def evaluate(self, policy: PolicyLike, *, episodes: Any = None) -> PolicyValue:
         """The value of any policy, estimated from the data: mean, interval, effective sample size, main risks.
@@ -358,9 +363,9 @@ class Agent(BaseAgent):
     def export(self, path: str | Path) -> None:
         """Write the policy of `predict` as JSON: states or nodes, actions, probabilities, values, intervals, masks.
 
-        `examples/` has a reader in Python and one in JavaScript, of thirty lines each.
+        `examples/` has a reader in Python and one in JavaScript, of some forty lines each.
         """
-        write_json(Path(path), policy_to_json(self.problem, self.result, str(self.model.card.get("sha256", ""))))
+        write_json(a_path(path), policy_to_json(self.problem, self.result, str(self.model.card.get("sha256", ""))))
 
     @classmethod
     def load(cls, path: str | Path) -> Agent:

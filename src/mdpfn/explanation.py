@@ -12,6 +12,7 @@ from mdpfn.coverage import Coverage
 from mdpfn.data.pandas_frame import pandas_frame
 from mdpfn.plan import Plan, Support, support_of
 from mdpfn.result import new_picture, save_picture
+from mdpfn.spaces.json import to_json
 
 LEVEL = 0.9  # of the intervals
 SUCCESSORS = 5  # most frequent ones, that are named
@@ -55,65 +56,67 @@ class Explanation:
     """What is recommended in a state and why; `print` says it in words."""
 
     state: Any
-    recommended: Any  # an action; None where nothing follows, so that there is nothing to decide
     actions: tuple[ActionEvidence, ...]
+    best: ActionEvidence | None  # of the recommended action; None where nothing follows, so that nothing is to decide
 
     @classmethod
     def of(cls, plan: Plan, coverage: Coverage, state: int, name: Any) -> Explanation:
         """The explanation of the recommendation for the state with this id, which may be one that never appeared."""
         known = state < len(plan.policy_logits)
         if known and coverage.terminal[state]:
-            return cls(name, None, ())
-        row = plan.row(state)
-        actions = tuple(_evidence(plan, coverage, row, a, known) for a in range(plan.policy_logits.shape[1]))
-        return cls(name, plan.actions[int(plan.greedy[row])], actions)
+            return cls(name, (), None)
+        actions = tuple(_evidence(plan, coverage, state, a) for a in range(plan.policy_logits.shape[1]))
+        return cls(name, actions, actions[plan.best_action(state)])
 
     @property
-    def best(self) -> ActionEvidence:
-        """What is known of the recommended action."""
-        return next(a for a in self.actions if a.action == self.recommended)
+    def recommended(self) -> Any:
+        """The recommended action; None where there is nothing to decide."""
+        return None if self.best is None else self.best.action
 
     @property
     def runner_up(self) -> ActionEvidence | None:
-        """The most probable of the other actions."""
-        others = [a for a in self.actions if a.exists and a.action != self.recommended]
-        return max(others, key=lambda a: a.probability, default=None)
+        """The other action that may be better: whose interval reaches highest, or, without any, the most probable."""
+        others = [a for a in self.actions if a.exists and a is not self.best]
+        return max(others, key=lambda a: (a.q_high if np.isfinite(a.q_high) else 0.0, a.probability), default=None)
 
     @property
     def is_open(self) -> bool:
-        """Whether more data on the best or the next action may change the decision: their intervals overlap."""
-        other = self.runner_up
-        return other is not None and not other.q_high < self.best.q_low
+        """Whether more data may change the decision: the interval of another action overlaps with that of the best."""
+        best, other = self.best, self.runner_up
+        return best is not None and other is not None and not other.q_high < best.q_low
 
     @property
     def decision(self) -> str:
         """What would change the decision, in a sentence."""
         best, other = self.best, self.runner_up
+        if best is None:
+            return "Episodes end here, so there is nothing to decide."
         if other is None:
             return "It is the only action that exists here."
         if not np.isfinite(other.q_median):
             return f"The next best is {other.action}."
         if not self.is_open:
-            return (
-                f"The next best, {other.action}, is worse whatever the rest of the data may be: no interval overlaps."
-            )
-        bar = f"would be chosen if it were worth more than {best.q_median:.4g} instead of {other.q_median:.4g}"
+            return f"All others are worse: not even the interval of {other.action} reaches that of {best.action}."
+        bar = f"would be chosen if it were worth more than {best.q_median:.4g}"
+        if f"{other.q_median:.4g}" != f"{best.q_median:.4g}":
+            bar += f" instead of {other.q_median:.4g}"
         where = "within" if other.q_high >= best.q_median else "beyond"
         return (
-            f"The next best, {other.action}, {bar}, which is {where} its interval: more data on {best.action} or "
-            f"{other.action} may change the decision."
+            f"{other.action} {bar}, {where} its interval: more data on {best.action} or {other.action} may change it."
         )
 
     def __str__(self) -> str:
-        if self.recommended is None:
+        if self.best is None:
             return f"{self.state}: episodes end here, so there is nothing to decide."
         lines = [f"{self.state}: {self.recommended} is recommended. {self.decision}"]
-        ranked = sorted(self.actions, key=lambda a: (a.action != self.recommended, -a.probability))
+        ranked = sorted(self.actions, key=lambda a: (a is not self.best, -a.probability))
         return "\n".join([*lines, *(f"  {action}" for action in ranked)])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        return {"state": self.state, "recommended": self.recommended, "actions": [asdict(a) for a in self.actions]}
+        content = {"state": self.state, "recommended": self.recommended, "actions": [asdict(a) for a in self.actions]}
+        plain: dict[str, Any] = to_json(content)
+        return plain
 
     def to_frame(self) -> Any:
         """A pandas frame with a row per action."""
@@ -129,7 +132,7 @@ class Explanation:
             colour = COLOURS[action.support]
             axes.plot([action.q_low, action.q_high], [place, place], color=colour, lw=5, solid_capstyle="round")
             axes.plot(action.q_median, place, "o", color="white", markeredgecolor=colour, markersize=9, mew=2)
-        labels = [f"{'▸ ' if a.action == self.recommended else ''}{a.action}  (n = {a.n_visits:g})" for a in shown]
+        labels = [f"{'▸ ' if a is self.best else ''}{a.action}  (n = {a.n_visits:g})" for a in shown]
         axes.set_yticks(range(len(shown)), labels)
         axes.set(xlabel=f"Q*, median and {LEVEL:.0%} interval", title=f"{self.state}", ylim=(-0.6, len(shown) - 0.4))
         axes.spines[["top", "right", "left"]].set_visible(False)
@@ -140,15 +143,16 @@ class Explanation:
         save_picture(figure, Path(path))
 
 
-def _evidence(plan: Plan, coverage: Coverage, row: int, action: int, known: bool) -> ActionEvidence:
-    """What is known of an action; in a state that never appeared, only what the prior says."""
-    exists = bool(coverage.exists[row, action])
-    n_visits = float(coverage.n_visits[row, action]) if known else 0.0
+def _evidence(plan: Plan, coverage: Coverage, state: int, action: int) -> ActionEvidence:
+    """What is known of an action; in a state that never appeared, only what the prior says of unknown states."""
+    known, row = state < len(plan.policy_logits), plan.row(state)
+    exists = row is None or bool(coverage.exists[row, action])
+    n_visits = float(coverage.n_visits[state, action]) if known else 0.0
     low, median, high = np.full(3, np.nan)
-    if exists and plan.quantile_levels:
+    if exists and row is not None and plan.quantile_levels:
         low, high = (q[row, action] for q in plan.interval(LEVEL))
         median = plan.q_at(0.5)[row, action]
-    mean_reward, successors, terminated = _seen(plan, row, action) if n_visits else (np.nan, (), 0.0)
+    mean_reward, successors, terminated = _seen(plan, state, action) if n_visits else (np.nan, (), 0.0)
     return ActionEvidence(
         action=plan.actions[action],
         exists=exists,
@@ -159,7 +163,7 @@ def _evidence(plan: Plan, coverage: Coverage, row: int, action: int, known: bool
         q_low=float(low),
         q_median=float(median),
         q_high=float(high),
-        probability=float(plan.policy[row, action]),
+        probability=float(plan.policy_of(state)[action]),
         support=support_of(n_visits),
     )
 

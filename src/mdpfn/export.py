@@ -1,6 +1,6 @@
 """A policy as JSON, so that any language can act by it.
 
-`examples/policy_reader.py` and `examples/policy_reader.js` read it in some thirty lines each.
+`examples/policy_reader.py` and `examples/policy_reader.js` read it in some forty lines each.
 """
 
 from dataclasses import asdict
@@ -12,6 +12,7 @@ from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.result import Result
+from mdpfn.spaces.binned import Binned
 from mdpfn.spaces.json import to_json
 from mdpfn.version import __version__
 
@@ -24,8 +25,12 @@ DIGITS = 6
 
 def policy_to_json(problem: Problem[InContextLearner] | VectorProblem, result: Result, sha256: str) -> dict[str, Any]:
     """The policy that `predict` follows now; for vectors, action values at nodes, to be interpolated between them."""
-    content = {"format": FORMAT, "version": VERSION}
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     content |= _nodes(problem) if isinstance(problem, VectorProblem) else _table(result)
+    space = problem.encoding.observation_space
+    if isinstance(space, Binned):  # states are known by the numbers of their bins
+        content |= {"labels": content["states"], "bins": list(space.edges)}
+        content["states"] = [list(space.numbers(state)) for state in result.plan.states]
     content["provenance"] = {
         "mdpfn": __version__,
         "weights": result.weights,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
+from mdpfn.checks import a_path
 from mdpfn.coverage import Coverage, counted
 from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.online.in_context import InContextLearner
@@ -21,7 +22,7 @@ from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.plan import Plan, support_of
 from mdpfn.spaces.binned import Binned
-from mdpfn.storage import cannot_write
+from mdpfn.storage import cannot_write, write_file
 from mdpfn.worth import Improvement, PolicyLike, PolicyValue, Regret, Worth
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` as JSON."""
-        write_json(Path(path), self.to_dict())
+        write_json(a_path(path), self.to_dict())
 
     def save_policy(self, path: str | Path) -> None:
         """Write a CSV with a row per state.
@@ -200,7 +201,7 @@ class Result:
                 )
                 chosen = [actions[best], value, *interval, self.support[i]]
             writer.writerow([state, *chosen, *numbers])
-        write_text(Path(path), text.getvalue())
+        write_text(a_path(path), text.getvalue())
 
     def plot(self, path: str | Path) -> None:
         """Draw the learning curve to a file (PNG, PDF or SVG by its name)."""
@@ -282,9 +283,11 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, making its directory if need be."""
+    """Write a text file in one step, making its directory if need be; what is no file, as /dev/stdout, as it comes."""
+    if path.is_file() or path.is_dir() or not path.exists():
+        write_file(path, text.encode())
+        return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise cannot_write(path, error) from error

@@ -67,6 +67,22 @@ def write_file(path: Path, data: bytes) -> None:
         raise cannot_write(path, error) from error
 
 
+def check_place(path: Path) -> None:
+    """Refuse a path at which no file can be written, before the work whose outcome goes there; leaves no trace."""
+    from tempfile import TemporaryFile
+
+    if path.exists() and not path.is_file():
+        return  # such as /dev/stdout
+    place = Path(os.path.realpath(path)).parent
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def read_bundle(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays and description of a bundle whose checksums hold."""
     try:

@@ -3,13 +3,14 @@
 Everything slow to import is imported inside, so that `--help` need not wait for it.
 """
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
 from mdpfn.cli.answer import answer, pairs, parsed
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, check_installed
 from mdpfn.progress import waiting
 
 EVALUATION_EPISODES = 50  # in which final policies are scored
@@ -60,12 +61,19 @@ def solve(
     from mdpfn.online.env_adapters import made_env, spaces_of
     from mdpfn.online.vector_problem import VectorProblem
     from mdpfn.spaces.discretize import Discretize
+    from mdpfn.storage import check_place
     from mdpfn.weights import DEFAULT_WEIGHTS
 
     whole_number("episodes", episodes, low=1)
     whole_number("seed", seed, low=0)
     check_names(compare)
     arguments = {name: parsed(value) for name, value in pairs("env_arg", env_arg, "map_name=8x8").items()}
+
+    for place in (save, None if out is None else out / "result.json"):
+        if place is not None:
+            check_place(place)
+    if out is not None:
+        check_installed("matplotlib", "drawing", "plot")
 
     def make() -> Any:
         made = made_env(env, **arguments)
@@ -91,8 +99,13 @@ def solve(
             for name, problem in baselines.items():
                 problem.run(make(), episodes, seed=seed, on_episode=partial(table.update, name))
                 table.finish(name, final_return(problem, make(), EVALUATION_EPISODES, seed))
-    except KeyboardInterrupt:
-        raise SystemExit(_interrupted(agent, save, env, env_arg, bins, json)) from None
+    except (KeyboardInterrupt, MdpfnError) as stopped:
+        said, content = _kept(agent, save, env, env_arg, bins)
+        if isinstance(stopped, MdpfnError):  # of the environment, say
+            print(said, file=sys.stderr)
+            raise
+        answer(f"interrupted {said}", {"interrupted": True, **content}, json)
+        raise SystemExit(INTERRUPTED) from None
     report: dict[str, Any] = {"env": env, "env_arg": arguments, "bins": bins, "episodes": episodes, "seed": seed}
     returns = {agent.model.name: agent.problem.history.returns}
     returns |= {name: problem.history.returns for name, problem in baselines.items()}
@@ -121,16 +134,15 @@ def _written(agent: Any, report: dict[str, Any], out: Path | None, save: Path | 
     return files
 
 
-def _interrupted(
-    agent: Any, save: Path | None, env: str, env_arg: tuple[str, ...], bins: int | None, json: bool
-) -> int:
-    """Save what was learned before Ctrl-C and print how to resume; returns the exit code."""
+def _kept(
+    agent: Any, save: Path | None, env: str, env_arg: tuple[str, ...], bins: int | None
+) -> tuple[str, dict[str, Any]]:
+    """Save what was learned before a run ended early; how to resume, in words and for JSON."""
     import shlex
 
     n = len(agent.problem.history.returns)
     if agent.evidence.n_transitions == 0:
-        answer("interrupted before anything was learned", {"interrupted": True, "episodes": 0, "saved": None}, json)
-        return INTERRUPTED
+        return "before anything was learned", {"episodes": 0, "saved": None}
     number, path = 1, save
     while path is None or (path != save and path.exists()):  # nothing that is there is replaced unasked
         path = Path(f"{env.rpartition('/')[2]}{'' if number == 1 else f'-{number}'}.safetensors")
@@ -140,9 +152,8 @@ def _interrupted(
     words += [word for item in env_arg for word in ("--env-arg", item)] + (
         [] if bins is None else ["--bins", str(bins)]
     )
-    said = f"interrupted after {n} episodes; what was learned is in {path}. Go on with:\n{shlex.join(words)}"
-    answer(said, {"interrupted": True, "episodes": n, "saved": str(path), "go_on": words}, json)
-    return INTERRUPTED
+    said = f"after {n} episodes; what was learned is in {path}. Go on with:\n{shlex.join(words)}"
+    return said, {"episodes": n, "saved": str(path), "go_on": words}
 
 
 def fit(
@@ -155,7 +166,7 @@ def fit(
     missing: Literal["raise", "drop"] = "raise",
     terminal: tuple[str, ...] = (),
     bins: int | None = None,
-    discount: float = 0.95,
+    discount: float | None = None,
     risk: float | None = None,
     at_least: Literal["logged"] | None = None,
     confidence: float = 0.95,
@@ -166,7 +177,7 @@ def fit(
 
     Args:
         data: A .csv, .tsv, .jsonl (.gz after it if packed) or .parquet file, a pattern for several, or a folder.
-        out: Where the policy goes, a row per state.
+        out: Where the policy goes, a row per state; with vectors there is no such table, and the agent is saved alone.
         save: Where the agent goes, to be used by predict, explain, export and serve.
         report: Where a page goes that shows all of it, such as report.html.
         columns: Which column is which where names do not tell, such as reward=profit state=place+weather episode=id.
@@ -174,7 +185,7 @@ def fit(
         missing: Whether to refuse rows in which something is missing, or to leave them out.
         terminal: States in which episodes end, where no column says so.
         bins: Cut numbers with a point that make states into this many bins.
-        discount: How much a reward is worth one step later.
+        discount: How much a reward is worth one step later; without it 0.95, and 0.99 if states are vectors.
         risk: Choose by this quantile of Q*, such as 0.1 to shun what is uncertain; without it, by the policy.
         at_least: logged for a policy that keeps to what was done where the data says too little.
         confidence: With which probability it is then not worse than that of the log.
@@ -182,19 +193,29 @@ def fit(
         json: Print JSON.
     """
     from mdpfn.agent import Agent
+    from mdpfn.online.vector_problem import VectorProblem
+    from mdpfn.storage import check_place
     from mdpfn.weights import DEFAULT_WEIGHTS
 
+    for place in (out, save, report):
+        if place is not None:
+            check_place(place)
     given = pairs("columns", columns, "reward=profit")
     named = {role: name.split("+") if "+" in name else name for role, name in given.items()}
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
     log: Any = {"episode_end": episode_end, "missing": missing, "terminal": terminal or None, "bins": bins}
     with waiting(f"reading {data}"):
         agent.fit(data, columns=named, discount=discount, risk=risk, at_least=at_least, confidence=confidence, **log)
+    vectors = isinstance(agent.problem, VectorProblem)
+    if vectors and save is None:
+        limit = "columns of floats make states that are vectors, and these have no table of a policy"
+        raise MdpfnError("save", None, limit, "give --save FILE to keep the agent, or cut the columns by --bins")
     with waiting("planning and evaluating"):
-        agent.result.save_policy(out)
+        if not vectors:
+            agent.result.save_policy(out)
         if report is not None:
             agent.report(report, title=Path(data).name)
     if save is not None:
         agent.save(save)
-    written = [str(path) for path in (out, report, save) if path is not None]
+    written = [str(path) for path in (None if vectors else out, report, save) if path is not None]
     answer(f"{agent.result}\nwritten: {', '.join(written)}", agent.result.to_dict() | {"written": written}, json)

@@ -34,12 +34,14 @@ T = TypeVar("T")
 def of_structure(compute: Callable[[PairTable], T]) -> Callable[[PairTable], T]:
     """A function that reads nothing but the structure of its table, computed once for all tables that share it."""
 
+    name = f"{compute.__module__}.{compute.__qualname__}"  # unlike a function, it can be pickled
+
     @wraps(compute)
     def computed(z: PairTable) -> T:
         known = z.structure
-        if compute not in known:
-            known[compute] = compute(z)
-        found: T = known[compute]
+        if name not in known:
+            known[name] = compute(z)
+        found: T = known[name]
         return found
 
     return computed
@@ -74,7 +76,7 @@ class PairTable:
         return len(self.n_states)
 
     @cached_property
-    def structure(self) -> dict[Callable[[PairTable], Any], Any]:
+    def structure(self) -> dict[str, Any]:
         """What functions `of_structure` found, for all tables of this structure."""
         return {}
 
@@ -119,12 +121,6 @@ class PairTable:
         gamma = discount[self.pair_mdp]
         lasting = self.duration != 1
         return np.where(lasting, gamma**self.duration, gamma) if lasting.any() else gamma
-
-    @property
-    @of_structure
-    def pair_place(self) -> Ints:
-        """(visited,) place of each visited pair among all pairs of all MDPs, MDP after MDP."""
-        return offsets_of(self.n_states * self.n_actions)[self.pair_mdp] + self.pair
 
     @property
     @of_structure

@@ -90,8 +90,6 @@ class EarningExplorer:
     information never falls.
     """
 
-    solve = staticmethod(solve)
-
     def __init__(self, objective: Objective = "return", config: EarningConfig = EarningConfig()) -> None:  # noqa: B008
         self.objective, self.config = objective, config
         self.carried = Carried()
@@ -171,7 +169,7 @@ class EarningExplorer:
             floor=np.where(rows.untried[:-1], untried, -np.inf).max(axis=1),
             outside=None,
         )
-        found = self.solve(choices, carried.value[rows.known], VALUE_TOLERANCE * table.reward_scale[0])
+        found = solve(choices, carried.value[rows.known], VALUE_TOLERANCE * table.reward_scale[0])
         carried.value[rows.known] = found.value
         loss: Floats = found.value.take(rows.token) - found.q
         tried = np.bincount(rows.action, minlength=rows.n_actions)
@@ -195,7 +193,7 @@ class EarningExplorer:
         )
         before = carried.scalars[PRICE]
         start = carried.extra[rows.known] * (price / before if before else 0.0)
-        found = self.solve(choices, start, 2 * TIE * price)
+        found = solve(choices, start, 2 * TIE * price)
         carried.extra[rows.known] = found.value
         carried.scalars[PRICE] = price
         values[rows.token, rows.action] = found.q

@@ -43,17 +43,17 @@ class InContextLearner(Learner):
         rng: np.random.Generator,
         *,
         planner: Planner,
-        exploration: Exploration = "softmax",
-        acting_temperature: float = 1.0,
+        exploration: Exploration,
+        acting_temperature: float,
         replan_every: int | None = None,
         objective: Objective = "return",
         explore: bool = True,
-        completion: Completion | None = None,
     ) -> None:
         super().__init__(evidence, info, rng)
         self.planner, self.acting_temperature, self.replan_every = planner, acting_temperature, replan_every
         self.explorer = EarningExplorer(objective) if exploration == "directed" else None
-        self.explore, self.completion = explore, completion
+        self.explore = explore
+        self.completion: Completion | None = None  # predicts untried pairs, where states are made of parts
         self.clock = Clock()
         self.foreseen = Foreseen()  # transitions predicted by the table that its explorer planned on
         self.has_plan = False  # whether it acts by the last plan: …

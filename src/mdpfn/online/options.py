@@ -54,7 +54,7 @@ class Options:
             raise MdpfnError("reward_range", shown(self.reward_range), limit, "leave it out if it is not known")
         if self.replan_every is not None and not (isinstance(self.replan_every, Integral) and self.replan_every >= 1):
             limit = "it must be a number of steps, at least 1"
-            raise MdpfnError("replan_every", shown(self.replan_every), limit, "leave it out to plan once per episode")
+            raise MdpfnError("replan_every", shown(self.replan_every), limit, "leave it out to plan when there is news")
         if self.risk is not None and not (isinstance(self.risk, Real) and 0 < self.risk < 1):
             limit = "it must be a level in (0, 1), low to avoid risk"
             raise MdpfnError("risk", shown(self.risk), limit, "leave it out for the policy of the network")

@@ -62,8 +62,8 @@ def policy_graph(result: Result) -> str:
 
 def _flow(result: Result) -> Floats:
     """(S, S) how often the recommended action of a state led to another."""
-    assert result.plan.planned_from is not None
-    table = result.plan.planned_from[0]
+    table = result.plan.observed
+    assert table is not None
     n_states = len(result.plan.greedy)
     chosen = table.action == result.plan.greedy[table.state]
     entries = chosen[table.transition_row]

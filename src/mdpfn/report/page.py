@@ -5,13 +5,13 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 
 from mdpfn.arrays import Ints
+from mdpfn.checks import a_path
 from mdpfn.coverage import Coverage
-from mdpfn.explanation import Explanation
+from mdpfn.explanation import ActionEvidence, Explanation
 from mdpfn.report.drawings import interval, policy_graph
 from mdpfn.result import Result, write_text
 
@@ -21,7 +21,7 @@ MOST_ASKED = 12  # pairs to collect data on
 
 def write_report(result: Result, path: str | Path, title: str) -> None:
     """Write the report of a result to an HTML file."""
-    write_text(Path(path), report_page(result, title))
+    write_text(a_path(path), report_page(result, title))
 
 
 def report_page(result: Result, title: str) -> str:
@@ -48,7 +48,7 @@ def _by_visits(coverage: Coverage) -> Ints:
 
 def _lead(result: Result, explained: list[Explanation]) -> str:
     """The whole story in two sentences."""
-    changed = sum(e.recommended != _usual(e) for e in explained)
+    changed = sum(e.best is not _usual(e) for e in explained)
     sure = sum(not e.is_open for e in explained)
     text = f"{result.n_transitions:,} transitions between {int(result.coverage.reached.sum())} states were read. "
     return text + (
@@ -57,10 +57,10 @@ def _lead(result: Result, explained: list[Explanation]) -> str:
     )
 
 
-def _usual(found: Explanation) -> Any:
-    """The action that the log takes most often in a state."""
+def _usual(found: Explanation) -> ActionEvidence | None:
+    """What the log does most often in a state."""
     most = max(found.actions, key=lambda a: a.n_visits)
-    return most.action if most.n_visits else None
+    return most if most.n_visits else None
 
 
 def _policy(explained: list[Explanation], n_all: int) -> str:
@@ -71,8 +71,9 @@ def _policy(explained: list[Explanation], n_all: int) -> str:
     rows = []
     for found in explained:
         best, usual = found.best, _usual(found)
-        today = "–" if usual is None else escape(str(usual))
-        mark = "" if usual == found.recommended else ' class="changed"'
+        assert best is not None
+        today = "–" if usual is None else escape(str(usual.action))
+        mark = "" if usual is best else ' class="changed"'
         state = "open" if found.is_open else "clear"
         others = "".join(f"<li>{escape(str(action))}</li>" for action in found.actions)
         rows.append(
@@ -121,10 +122,11 @@ def _wanted(explained: list[Explanation]) -> str:
     """The pairs whose trial could change a decision: actions that may be better than the recommended one."""
     asked: list[tuple[float, str]] = []
     for found in explained:
-        visits = sum(a.n_visits for a in found.actions)
+        visits, best = sum(a.n_visits for a in found.actions), found.best
+        assert best is not None
         for action in found.actions:
-            gain = action.q_high - found.best.q_median
-            if action.exists and action.action != found.recommended and gain > 0:
+            gain = action.q_high - best.q_median
+            if action.exists and action is not best and gain > 0:
                 text = f"<b>{escape(str(action.action))}</b> in <b>{escape(str(found.state))}</b>: tried "
                 text += f"{action.n_visits:,.0f} times; may be worth up to {gain:.3g} more than what is recommended"
                 asked.append((visits * gain, text))

@@ -22,6 +22,11 @@ from mdpfn.version import __version__
 SAVE_EVERY = 0.25  # seconds, if anything was observed: a kill loses no more than a second
 MOST_OBSERVATIONS = 1024  # in one request
 OBSERVED = ("observation", "action", "reward", "next_observation")
+FIELDS = {  # that requests may have
+    "predict": ("observation", "observations", "action_mask", "deterministic", "explore", "on_unknown"),
+    "observe": (*OBSERVED, "terminated", "truncated", "action_mask"),
+    "explain": ("observation",),
+}
 
 
 class ServedAgent:
@@ -50,9 +55,9 @@ class ServedAgent:
         observation, mask = value_of(self.encoding.observation_space, content), asked.get("action_mask")
         if asked.get("explore"):
             return to_json(self.agent.act(observation, action_mask=mask))
-        deterministic = bool(asked.get("deterministic", True))
-        found, _ = self.agent.predict(observation, deterministic=deterministic, action_mask=mask, on_unknown="best")
-        return to_json(found)
+        given = {"deterministic": True, "on_unknown": "best"}
+        options = {name: asked.get(name, default) for name, default in given.items()}
+        return to_json(self.agent.predict(observation, action_mask=mask, **options)[0])
 
     async def observe(self, asked: dict[str, Any]) -> Any:
         """Learn from one transition."""
@@ -112,13 +117,17 @@ def serve_app(agent: Agent, path: Path | None, *, per_second: float, largest_req
     """The application; without a path the agent does not learn."""
     served, rate = ServedAgent(agent, path), RateLimit(per_second)
 
-    def posted(handler: Any) -> Handler:
+    def posted(handler: Any, fields: tuple[str, ...]) -> Handler:
         async def checked(request: Request) -> Any:
             rate.take()
             kind = request.headers.get("content-type", "").partition(";")[0]
             if kind != "application/json":  # a page in a browser cannot send this without asking first
                 raise Refusal(415, "The content type must be application/json.")
-            return await handler(await json_of(request, largest_request))
+            asked = await json_of(request, largest_request)
+            for name in asked:
+                if fields and name not in fields:
+                    raise Refusal(400, f"The request holds {name!r}, which is none of {', '.join(fields)}.")
+            return await handler(asked)
 
         return checked
 
@@ -126,7 +135,7 @@ def serve_app(agent: Agent, path: Path | None, *, per_second: float, largest_req
         rate.take()
         return served.about()
 
-    async def nothing(asked: dict[str, Any]) -> Any:
+    async def nothing(asked: Any) -> Any:
         return {}
 
     async def refuse(asked: dict[str, Any]) -> Any:
@@ -145,8 +154,11 @@ def serve_app(agent: Agent, path: Path | None, *, per_second: float, largest_req
 
     handlers = {"predict": served.predict, "explain": served.explain, "health": nothing}
     handlers["observe"] = refuse if path is None else served.observe
-    routes = [Route(f"/{name}", answering(posted(handler)), methods=["POST"]) for name, handler in handlers.items()]
-    return local_app([Route("/", answering(about)), *routes], lifespan=saving)
+    routes = [
+        Route(f"/{name}", answering(posted(handler, FIELDS.get(name, ()))), methods=["POST"])
+        for name, handler in handlers.items()
+    ]
+    return local_app([Route("/", answering(about)), Route("/health", answering(nothing)), *routes], lifespan=saving)
 
 
 def _given(asked: dict[str, Any], field: str) -> Any:

@@ -36,6 +36,13 @@ class Binned:
                 parts[i] = bin_label(name, edges, number)
         return parts[0] if self.alone else tuple(parts)
 
+    def numbers(self, label: Any) -> tuple[Any, ...]:
+        """The parts of a label, numbers of bins in the place of their names."""
+        return tuple(
+            part if edges is None else [bin_label(name, edges, i) for i in range(len(edges) + 1)].index(part)
+            for part, name, edges in zip((label,) if self.alone else label, self.names, self.edges, strict=True)
+        )
+
 
 def bin_label(name: str, edges: Edges, number: int) -> str:
     """The name of the bin with this number."""

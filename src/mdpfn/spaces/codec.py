@@ -1,7 +1,7 @@
 """Codecs between the states and actions of an environment and ids 0, 1, 2, …
 
 A codec is either as large as its space from the start (`DiscreteCodec`, `ProductCodec`) or it numbers labels, in
-the order in which they appear (`LabelCodec`). `spaces.codec_of` makes the right one.
+the order in which they appear (`LabelCodec`). `spaces.encoding.codec_of` makes the right one.
 """
 
 import math

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def _finite(space: Any, field: str) -> Codec | None:
         case spaces.Dict():
             keys = tuple(space.spaces)
             children = [_finite(part, field) for part in space.spaces.values()]
-            return _product(children, keys, lambda pieces: dict(zip(keys, pieces, strict=True)), field)
+            return _product(children, keys, partial(_as_dict, keys), field)
         case spaces.Text():
             return None
     limit = "it must be finite (Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict of those)"
@@ -94,30 +95,34 @@ def _product(
     parts: Sequence[Codec | None], keys: Sequence[Any], join: Callable[[Sequence[Any]], Any], field: str
 ) -> Codec | None:
     """The codec of a Tuple or Dict, None if one of its parts cannot be counted."""
-
-    def split(value: Any) -> list[Any]:
-        if len(value) != len(keys):
-            raise ValueError("too many or too few pieces")
-        return [value[key] for key in keys]
-
     countable = [part for part in parts if part is not None]
-    return ProductCodec(countable, split, join, field) if len(countable) == len(parts) else None
+    return ProductCodec(countable, partial(_pieces, keys), join, field) if len(countable) == len(parts) else None
+
+
+def _pieces(keys: Sequence[Any], value: Any) -> list[Any]:
+    if len(value) != len(keys):
+        raise ValueError("too many or too few pieces")
+    return [value[key] for key in keys]
+
+
+def _as_dict(keys: Sequence[Any], pieces: Sequence[Any]) -> dict[Any, Any]:
+    return dict(zip(keys, pieces, strict=True))
 
 
 def _array_codec(parts: Sequence[Codec], space: spaces.MultiDiscrete | spaces.MultiBinary, field: str) -> Codec:
     """The codec of arrays of whole numbers; a batch has one more axis, in front."""
-    shape = space.shape
+    return ProductCodec(parts, partial(_numbers, space.shape), partial(_as_array, space.shape, space.dtype), field)
 
-    def split(value: Any) -> list[Any]:
-        array = np.asarray(value)
-        if array.shape == shape:
-            return array.reshape(-1).tolist()
-        if array.shape[1:] == shape:
-            return list(array.reshape(len(array), -1).T)
-        raise ValueError("an array of another shape")
 
-    def join(pieces: Sequence[Any]) -> Any:
-        rows = np.array(pieces, dtype=space.dtype).T
-        return rows.reshape(*rows.shape[:-1], *shape)
+def _numbers(shape: tuple[int, ...], value: Any) -> list[Any]:
+    array = np.asarray(value)
+    if array.shape == shape:
+        return array.reshape(-1).tolist()
+    if array.shape[1:] == shape:
+        return list(array.reshape(len(array), -1).T)
+    raise ValueError("an array of another shape")
 
-    return ProductCodec(parts, split, join, field)
+
+def _as_array(shape: tuple[int, ...], dtype: Any, pieces: Sequence[Any]) -> Any:
+    rows = np.array(pieces, dtype=dtype).T
+    return rows.reshape(*rows.shape[:-1], *shape)

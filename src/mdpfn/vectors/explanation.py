@@ -10,6 +10,7 @@ import numpy as np
 
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.result import new_picture, save_picture
+from mdpfn.spaces.json import to_json
 
 NEAREST = 3  # transitions of every action
 SHOWN = 5  # actions, in words
@@ -87,7 +88,8 @@ class VectorExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        return asdict(self)
+        plain: dict[str, Any] = to_json(asdict(self))
+        return plain
 
 
 def _nearest(problem: VectorProblem, x: Any, action: int) -> tuple[NearTransition, ...]:

@@ -11,6 +11,10 @@ from mdpfn.result import Result, run_fields
 from mdpfn.vectors.phase_portrait import plot_values
 
 
+class NoTableError(MdpfnError, AttributeError):
+    """What belongs to a table of states was asked for, where states are vectors."""
+
+
 class VectorResult(Result):
     """The result of a run with vector observations.
 
@@ -33,9 +37,10 @@ class VectorResult(Result):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("plan", "model", "coverage"):
+        if name in ("plan", "coverage") or hasattr(type(self), name):  # a property that needs one of them
             limit = "observations are vectors, so that there is no table of states"
-            raise MdpfnError(f"result.{name}", "not there", limit, "use predict, or mdpfn.Discretize for a table")
+            remedy = "use predict; for a table, cut an environment by mdpfn.Discretize or a log by bins="
+            raise NoTableError(f"result.{name}", "not there", limit, remedy)
         raise AttributeError(name)
 
     @property
