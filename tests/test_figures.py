@@ -176,6 +176,19 @@ class TestTables:
         spread = Scores.of(read(results / "leaderboard.csv")).spread["UCB-VI"]
         np.testing.assert_allclose(spread, np.std([0.0, 0.01], ddof=1) / np.sqrt(2))
 
+    def test_spread_is_of_what_is_published_the_clipped_mean(self) -> None:
+        """One seed far below, and the mean at the bound: a seed less changes it as much as the jackknife says."""
+        earned = {0: -9.0, 1: 1.0, 2: 1.0}
+        rows = [
+            {"environment": "e", "agent": "a", "weights": "", "options": "", "episodes": "1", "seed": str(seed),
+             "earned": str(value)} for seed, value in earned.items()
+        ]  # fmt: skip
+        scores = Scores.of(rows, measure="earned")
+        assert scores.agents["a"] == -1.0
+        assert scores.means["a"] == pytest.approx(-7 / 3)
+        without = np.array([1.0, -1.0, -1.0])
+        assert scores.spread["a"] == pytest.approx(np.sqrt(2 / 3 * ((without - without.mean()) ** 2).sum()))
+
     def test_what_is_earned_in_some_episodes_follows_from_means_of_all_so_far(self) -> None:
         of_each = np.array([[1.0, 3.0, -2.0, 4.0], [0.0, 0.0, 1.0, 1.0]])
         x = np.array([1, 2, 4])

@@ -65,7 +65,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> StoredWeights:
 @pytest.fixture(scope="module")
 def with_quantiles(tmp_path_factory: pytest.TempPathFactory) -> StoredWeights:
     """It reads plans, states quantiles, and says that it was trained on small worlds."""
-    config = replace(CONFIGS["mdpfn-1"], world=WORLD).to_dict()
+    config = replace(CONFIGS["mdpfn-2"], world=WORLD).to_dict()
     path = tmp_path_factory.mktemp("weights") / "with-quantiles.safetensors"
     return saved(path, {"training": {"config": config}}, inputs="planned", quantiles=LEVELS)
 
@@ -212,7 +212,7 @@ class TestHeldOutWorlds:
             assert statistics.terminal <= set(np.flatnonzero(mdp.terminal).tolist())
 
     def test_a_model_that_lived_is_measured_on_the_worlds_of_its_card(self, tmp_path: Path) -> None:
-        config = replace(CONFIGS["mdpfn-1"], world=WORLD)
+        config = replace(CONFIGS["mdpfn-2"], world=WORLD)
         network = to_numpy(PolicyNetwork(replace(config.network, width=8, n_heads=2)))
         save_model(tmp_path / "lived.safetensors", network, {"training": {"config": config.to_dict()}})
         weights = stored_weights(str(tmp_path / "lived.safetensors"))

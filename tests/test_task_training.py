@@ -82,8 +82,17 @@ def test_another_number_of_processes_is_refused(tmp_path):
 
 
 def test_configurations_survive_json(tmp_path):
-    for config in (TASKS, CONFIGS["mdpfn-1"], CONFIGS["mdpfn-2"]):
+    for config in (TASKS, *CONFIGS.values()):
         assert from_dict(TrainingConfig, json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize("name", ["mdpfn-2", "paper"])
+def test_shipped_weights_come_from_the_configuration_of_their_name(name):
+    card = load_model(name).card["training"]
+    assert from_dict(TrainingConfig, card["config"]) == CONFIGS[name]
+    assert card["steps"] == CONFIGS[name].steps
+    assert card["command"].startswith(f"mdpfn train --config {name}")
+    assert CONFIGS[name].start_from is None
 
 
 def test_cross_entropy_fades():

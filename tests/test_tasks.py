@@ -30,7 +30,7 @@ from mdpfn.training.config import ObjectiveConfig
 from mdpfn.training.held_out import held_out_batches, validate_batches
 from mdpfn.training.objective import LARGEST_PULL, quantile_loss, return_gradient
 from mdpfn.training.pool import TaskPool, TrainingBatch, greedy_among_ties
-from mdpfn.training.tasks import BEHAVIOURS, Behaviour, Task, TaskConfig, VectorRollout, begin, cover
+from mdpfn.training.tasks import BEHAVIOURS, Behaviour, Rollout, Task, TaskConfig, begin, cover
 from tests.strategies import mdps
 
 WORLD = WorldConfig(n_states=(2, 8), n_actions=(2, 3), discount=(0.8, 0.95))
@@ -62,7 +62,7 @@ def task_of(mdp: TabularMDP, seed: int = 0, **changes: object) -> Task:
 
 def run_for_long(tasks: list[Task], policies: list[Floats], episodes: int = 40) -> None:
     rng = np.random.default_rng(1)
-    rollout = VectorRollout(tasks)
+    rollout = Rollout(tasks)
     for _ in range(episodes):
         rollout.run_episode(rng, np.concatenate([policy.reshape(-1) for policy in policies]))
 
@@ -118,7 +118,7 @@ class TestRunning:
         deviations, squares = [], []
         for _ in range(40):
             task = task_of(mdp, steps=50, reports=True, again=True)
-            VectorRollout([task]).run_episode(rng, np.full(12, 0.5))
+            Rollout([task]).run_episode(rng, np.full(12, 0.5))
             row = row_of(mdp)
             expected = np.bincount(row, weights=task.count * mdp.outcome_reward, minlength=12)
             visits = np.bincount(row, weights=task.count, minlength=12)
@@ -135,7 +135,7 @@ class TestRunning:
         of_terminal = row_of(info.mdp) // 2 == 5
         assert info.count[of_terminal].sum() == 0
         assert untold.count[of_terminal].sum() > 0
-        z = VectorRollout([info, untold]).table()
+        z = Rollout([info, untold]).table()
         ended = z.n_terminated > 0
         mdp = z.pair_mdp[z.transition_row]
         np.testing.assert_array_equal(ended, (z.successor == 5) & (mdp == 0))
@@ -145,10 +145,10 @@ class TestRunning:
     def test_an_episode_that_ended_goes_on_only_where_another_follows(self):
         once, again = (task_of(small_mdp(), steps=30, reports=True, again=again) for again in (False, True))
         run_for_long([once, again], [np.full((6, 2), 0.5)] * 2, 20)
-        ends = VectorRollout([once]).table().n_terminated.sum()
+        ends = Rollout([once]).table().n_terminated.sum()
         assert 0 < ends <= 20
         assert once.count.sum() < again.count.sum() == 20 * 30
-        assert VectorRollout([again]).table().n_terminated.sum() > 20
+        assert Rollout([again]).table().n_terminated.sum() > 20
 
     def test_episodes_are_counted(self):
         tasks = [task_of(small_mdp(), episodes_left=9, steps=5), task_of(small_mdp(), episodes_left=4, steps=7)]
@@ -158,7 +158,7 @@ class TestRunning:
     def test_tables_are_those_of_each_task(self):
         tasks = [task_of(small_mdp(seed), steps=20, reports=True) for seed in range(3)]
         run_for_long(tasks, [np.full((6, 2), 0.5)] * 3, 5)
-        together = VectorRollout(tasks).table()
+        together = Rollout(tasks).table()
         for i, task in enumerate(tasks):
             dense = np.zeros((12, 6))
             dense[row_of(task.mdp), task.mdp.transition.indices] = task.count
@@ -228,7 +228,7 @@ class TestBeginning:
 
 def batch_of(n: int = 5, temperature: float = 0.25, **changes: object) -> TrainingBatch:
     pool = TaskPool(replace(CONFIG, slots=n, **changes), SAMPLER, [3, 0])
-    training_batch = TrainingBatch(VectorRollout(pool.tasks), temperature)
+    training_batch = TrainingBatch(Rollout(pool.tasks), temperature)
     for _ in range(2):
         training_batch.rollout.run_episode(
             np.random.default_rng(0),
@@ -315,7 +315,7 @@ class TestTrainingBatch:
         policy = training_batch.acting_policy(np.zeros(len(training_batch.q)))
         for i, acts in enumerate(per_task(training_batch, policy)):
             task = training_batch.rollout.tasks[i]
-            alone, part = VectorRollout([task]).table(), training_batch.table.part(i)
+            alone, part = Rollout([task]).table(), training_batch.table.part(i)
             for name in PairTable.__dataclass_fields__:
                 np.testing.assert_array_equal(getattr(part, name), getattr(alone, name), name)
             explorer = EarningExplorer()

@@ -20,7 +20,7 @@ Curves: TypeAlias = dict[str, dict[str, dict[str, list[float]]]]
 """By environment and contestant: what was "earned" so far after every episode, and what the policy is "worth"."""
 
 DISCOUNT, EVERY, MOST_WORKERS = 0.99, 3, 4  # a policy is looked at after every third episode
-OURS = "mdpfn-1"
+OURS = "mdpfn-2"
 COLOURS = {OURS: "#2f6fb3", "r-max": "#c2571a", "ucbvi": "#1f8a66", "psrl": "#8457b5", "q-learning": "#8a857b"}
 TITLES = {"r-max": "R-MAX", "ucbvi": "UCB-VI", "psrl": "PSRL", "q-learning": "Q-learning"}
 GREY, NEVER = "#77736b", -1 / (1 - DISCOUNT)  # the value of never arriving where every step costs 1

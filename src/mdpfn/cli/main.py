@@ -36,7 +36,7 @@ def train(
 
     Args:
         out: Run directory: checkpoints, metrics.jsonl, and the finished model, model.safetensors.
-        config: paper, mdpfn-1, mdpfn-1-continued, mdpfn-2, tiny, or a JSON file with fields of TrainingConfig.
+        config: paper, mdpfn-2, tiny, or a JSON file with fields of TrainingConfig.
         resume: auto goes on from the newest checkpoint in the run directory if there is one.
         steps: Gradient steps, instead of the configuration's.
         minutes: Train for this long in all instead; the learning rate decays with time.

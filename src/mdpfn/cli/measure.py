@@ -56,7 +56,7 @@ def reproduce(
 
 def study(
     what: Positional[Study],
-    weights: tuple[str, ...] = ("mdpfn-1",),
+    weights: tuple[str, ...] = ("mdpfn-2",),
     snapshots: Path | None = None,
     out: Path = Path("results"),
     workers: int = 2,
@@ -109,7 +109,7 @@ def leaderboard(
     seeds: int | None = None,
     out: Path = Path("results"),
     workers: int = 2,
-    weights: str = "mdpfn-1",
+    weights: str = "mdpfn-2",
     budgets: tuple[int, ...] = (),
     units: tuple[float, ...] = (),
     json: bool = False,
@@ -128,7 +128,7 @@ def leaderboard(
         vectors: Environments with vectors for observations instead, from packages that are installed.
         episodes: How long every agent learns, unless offline: 64, or 32 with vectors.
         seeds: How often it does: 8, or 10 with vectors, 2 with logged.
-        out: The directory of the result files; with mdps or vectors, the CSV file to write.
+        out: The directory of the result files, or the CSV file to write, which mdps ask for.
         workers: Processes to measure with.
         weights: Those of the in-context agent, by name or path.
         budgets: Numbers of episodes to compare instead, such as 16 64 256, into budgets.csv.
@@ -144,6 +144,9 @@ def leaderboard(
     ):
         _positive(field, value)
     if vectors:
+        for field, given in (("mdps", mdps), ("offline", offline), ("budgets", budgets), ("units", units)):
+            if given:
+                raise MdpfnError(field, given, "there is no such leaderboard of vectors", "leave one of the two out")
         _vector_leaderboard(agents, environments, episodes, seeds, out, workers, weights)
         return
     from mdpfn.baselines import BASELINES, OFFLINE_BASELINES
@@ -206,9 +209,11 @@ def _vector_leaderboard(
         said = f"{missing} is not installed, so {names} is left out: pip install 'mdpfn[vectors]'"
         print(said, file=sys.stderr)
     there = [each for each in chosen if each.is_there]
+    words = _words(
+        "leaderboard", vectors=True, episodes=episodes, seeds=seeds, agents=agents, environments=environments
+    )
     agents = _chosen("agents", agents, protocol.AGENTS)
     cells = protocol.cells(protocol.VectorProtocol(episodes), stored_weights(weights), agents, there, seeds)
-    words = _words("leaderboard", vectors=True, episodes=episodes, seeds=seeds)
     _measure(cells, (protocol.IDENTITY, protocol.MEASURED), path, words, workers)
 
 

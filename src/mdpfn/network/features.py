@@ -99,9 +99,9 @@ def _standard_errors(info: ProblemInfo, estimates: Estimates) -> Floats:
     variance = sums_by(row, z.successor_probs * (future - mean[row]) ** 2, n)
     q, n_pairs = estimates.q[:, CERTAINTY_EQUIVALENT], np.maximum(np.bincount(z.pair_mdp, minlength=n_mdps), 1)
     centre = sums_by(z.pair_mdp, q, n_mdps) / n_pairs
-    action_pooling = sums_by(z.pair_mdp, (q - centre[z.pair_mdp]) ** 2, n_mdps) / n_pairs
+    usual_variance = sums_by(z.pair_mdp, (q - centre[z.pair_mdp]) ** 2, n_mdps) / n_pairs
     visits = z.n_visits
-    return np.sqrt((visits * variance + action_pooling[z.pair_mdp]) / (visits * (visits + 1)))
+    return np.sqrt((visits * variance + usual_variance[z.pair_mdp]) / (visits * (visits + 1)))
 
 
 def _row_features(estimates: Estimates, error: Floats) -> Floats:

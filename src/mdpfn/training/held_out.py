@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from mdpfn.network.features import Inputs
+from mdpfn.network.config import NetworkConfig
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.tensors import tensors_of
 from mdpfn.training.config import ObjectiveConfig
-from mdpfn.training.pool import Sampler, TaskPool, TrainingBatch
-from mdpfn.training.tasks import Task, TaskConfig, VectorRollout
+from mdpfn.training.pool import READS_PLANS, Sampler, TaskPool, TrainingBatch
+from mdpfn.training.tasks import Rollout, Task, TaskConfig
 
 CHUNK = 64
 
@@ -21,7 +21,7 @@ def held_out_batches(
     seed: list[int],
     n_tasks: int,
     temperature: float,
-    inputs: Inputs = "planned",
+    network: NetworkConfig = READS_PLANS,
 ) -> list[TrainingBatch]:
     """Tasks of all ages, whose data was not gathered by the network."""
     coverage, uniform, exploring, _, earning = config.behaviours
@@ -32,14 +32,14 @@ def held_out_batches(
     for first in range(0, n_tasks, CHUNK):
         mine = tasks[first : first + CHUNK]
         _run_to_the_end(rng, mine, temperature)
-        training_batches.append(TrainingBatch(VectorRollout(mine), temperature, inputs))
+        training_batches.append(TrainingBatch(Rollout(mine), temperature, network))
     return training_batches
 
 
 def _run_to_the_end(rng: np.random.Generator, tasks: list[Task], temperature: float) -> None:
     """Let every task run to its last episode but one."""
     while young := [task for task in tasks if task.episodes_left > 1]:
-        training_batch = TrainingBatch(VectorRollout(young), temperature)
+        training_batch = TrainingBatch(Rollout(young), temperature)
         training_batch.rollout.run_episode(rng, training_batch.acting_policy(np.zeros(len(training_batch.q))))
 
 

@@ -240,7 +240,7 @@ def _process_group() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def write_model(trainer: Trainer, directory: Path, command: str | None = None) -> None:
+def write_model(trainer: Trainer, path: Path, command: str | None = None) -> None:
     """The run's network as a model with a card."""
     network = copy.deepcopy(trainer.averaged_network()).eval()
     trainer.source.finish(network)
@@ -257,7 +257,7 @@ def write_model(trainer: Trainer, directory: Path, command: str | None = None) -
             **trainer.source.validate(network),
         },
     }
-    save_model(directory, to_numpy(network), card)
+    save_model(path, to_numpy(network), card)
 
 
 def _starting_network(config: TrainingConfig) -> PolicyNetwork:

@@ -10,28 +10,31 @@ from mdpfn.arrays import Bools, Floats
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.model.solvers import boltzmann_policy, greedy_value
-from mdpfn.network.features import Inputs, plain_features, planned_features
+from mdpfn.network.config import NetworkConfig
+from mdpfn.network.features import plain_features, planned_features
 from mdpfn.network.packing import UNKNOWN, Answer, assemble
 from mdpfn.planners.classical import OPTIMISTIC, PURE_EXPLORATION, estimate
 from mdpfn.planners.output import MIXING_TEMPERATURE
 from mdpfn.training.config import ObjectiveConfig
 from mdpfn.training.earning import earning_policy
 from mdpfn.training.objective import log_policy, quantile_loss, return_gradient
-from mdpfn.training.tasks import Task, TaskConfig, VectorRollout, begin
+from mdpfn.training.tasks import Rollout, Task, TaskConfig, begin
 
 Sampler = Callable[[np.random.Generator], TabularMDP]
+READS_PLANS = NetworkConfig(inputs="planned")
 TIE = 1e-6  # of a value: less does not tell actions apart
 
 
 class TrainingBatch:
     """Some tasks as input of the network, with their targets."""
 
-    def __init__(self, rollout: VectorRollout, temperature: float, inputs: Inputs = "planned") -> None:
+    def __init__(self, rollout: Rollout, temperature: float, network: NetworkConfig = READS_PLANS) -> None:
         self.rollout = rollout
         self.table = rollout.table()
         model, info = EmpiricalModel.of(self.table), rollout.info()
         self.estimates = estimate(model, info)
-        features = plain_features(model) if inputs == "plain" else planned_features(info, self.estimates)
+        plain = network.inputs == "plain"
+        features = plain_features(model, network.most_visits) if plain else planned_features(info, self.estimates)
         self.tokens = assemble(model, features)
         batch = rollout.batch
         self.q = np.concatenate([task.solution.q.reshape(-1) for task in rollout.tasks])
@@ -157,10 +160,12 @@ class TaskPool:
         rng = np.random.default_rng([*self.seed, number])
         return begin(rng, number, self.sampler(rng), self.config)
 
-    def sample(self, rng: np.random.Generator, n: int, temperature: float, inputs: Inputs = "planned") -> TrainingBatch:
+    def sample(
+        self, rng: np.random.Generator, n: int, temperature: float, network: NetworkConfig = READS_PLANS
+    ) -> TrainingBatch:
         """Some of the tasks, at random."""
         chosen = rng.choice(len(self.tasks), size=n, replace=False)
-        return TrainingBatch(VectorRollout([self.tasks[i] for i in chosen]), temperature, inputs)
+        return TrainingBatch(Rollout([self.tasks[i] for i in chosen]), temperature, network)
 
     def advance(self, rng: np.random.Generator, training_batch: TrainingBatch, policy: Floats) -> None:
         """Let every task of a batch run one episode more, given the network's `policy` (pairs,)."""

@@ -75,12 +75,12 @@ class TaskExamples(Source):
             [config.seed, VALIDATION_STEP],
             config.validation_mdps,
             config.target_temperature,
-            config.network.inputs,
+            config.network,
         )
 
     def loss(self, rng: np.random.Generator, forward: nn.Module, depth: int, progress: float) -> tuple[Tensor, Metrics]:
         """The objective on some tasks, which then go on for an episode."""
-        training_batch = self.pool.sample(rng, self.n_mdps, self.config.target_temperature, self.config.network.inputs)
+        training_batch = self.pool.sample(rng, self.n_mdps, self.config.target_temperature, self.config.network)
         answer = forward(tensors_of(training_batch.tokens, forward), depth)
         weights = self.config.objective.at(progress)
         loss, parts, policy = training_batch.loss(answer, self.config.network.quantiles, weights)

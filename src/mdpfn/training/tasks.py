@@ -136,7 +136,7 @@ def draw_entries(rng: np.random.Generator, cumulative: Floats, start: Ints, row:
     return np.clip(entry, start[row], start[row + 1] - 1)
 
 
-class VectorRollout:
+class Rollout:
     """Some tasks side by side: their states in one axis, their pairs in another, their transitions in a third."""
 
     def __init__(self, tasks: list[Task]) -> None:

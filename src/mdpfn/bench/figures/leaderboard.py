@@ -19,7 +19,8 @@ class Scores:
     environments: list[str]
     x: Ints  # episodes, or transitions in the data set
     agents: dict[str, Floats]  # label -> (environments, x)
-    spread: dict[str, Floats]  # label -> (x,) standard error of the mean over environments, from the seeds
+    means: dict[str, Floats]  # label -> (environments, x) before they were clipped
+    spread: dict[str, Floats]  # label -> (x,) standard error of the mean over environments, by leaving out each seed
     n_seeds: int
     incomplete: tuple[str, ...]  # labels of agents that lack some environment or seed: their means would not compare
 
@@ -33,19 +34,30 @@ class Scores:
         """The scores of all agents that were measured on all environments."""
         environments = sorted({row["environment"] for row in rows})
         xs = sorted({int(row[x]) for row in rows})
-        agents, spread, n_seeds, incomplete = {}, {}, [], []
+        agents, means, spread, n_seeds, incomplete = {}, {}, {}, [], []
         for name, of_agent in group(rows, "agent", "weights", "options").items():
             table = _table(of_agent, environments, x, xs, measure)
             if np.isnan(table).any():
                 incomplete.append(label(*name))
             else:
+                means[label(*name)] = table.mean(axis=1)
                 agents[label(*name)] = table.mean(axis=1).clip(*BOUNDS[measure])
-                by_seed = table.clip(*BOUNDS[measure]).mean(axis=0)
-                spread[label(*name)] = by_seed.std(axis=0, ddof=1 if len(by_seed) > 1 else 0) / np.sqrt(len(by_seed))
+                spread[label(*name)] = _standard_error(table, BOUNDS[measure])
                 n_seeds.append(table.shape[1])
         ranked = sorted(agents, key=lambda name: -agents[name].mean())
         agents = {name: agents[name] for name in ranked}
-        return cls(environments, np.array(xs), agents, spread, min(n_seeds, default=0), tuple(incomplete))
+        return cls(environments, np.array(xs), agents, means, spread, min(n_seeds, default=0), tuple(incomplete))
+
+
+def _standard_error(table: Floats, bounds: tuple[float, float]) -> Floats:
+    """(x,) of the mean over environments of clipped means over seeds (environments, seeds, x), by the jackknife."""
+    n = table.shape[1]
+    if n == 1:
+        return np.zeros(table.shape[2])
+    left_out = (table.sum(axis=1, keepdims=True) - table) / (n - 1)
+    by_seed = left_out.clip(*bounds).mean(axis=0)
+    spread: Floats = np.sqrt(n - 1) * by_seed.std(axis=0)
+    return spread
 
 
 def earned_between(earned: Floats, x: Ints, start: int, end: int) -> Floats:

@@ -80,7 +80,7 @@ def leaderboard(rows: list[Row]) -> Table:
     body = []
     for agent in sorted(earned.agents, key=lambda name: -earned.agents[name][:, -1].mean()):
         table = earned.agents[agent]
-        segments = [earned_between(table, earned.x, *part).clip(-1, 1).mean() for part in parts]
+        segments = [earned_between(earned.means[agent], earned.x, *part).clip(-1, 1).mean() for part in parts]
         worth = known.agents[agent]
         cells = [_with_error(table[:, -1].mean(), earned.spread[agent][-1]), *(f"{x:.2f}" for x in segments)]
         cells += [_with_error(worth.mean(), known.spread[agent].mean()), f"{worth[:, -1].mean():.2f}"]

@@ -46,7 +46,7 @@ def cells(
         Cell(
             identity=(environment.name, agent, seed),
             settings=(protocol, SmootherConfig() if agent == "mdpfn" else None),
-            weights_hash="" if agent == "random" else weights.weights_hash,
+            weights_hash=weights.weights_hash if agent == "discretize" else "",  # no network reads vectors
             measure=partial(measure, protocol, environment, agent, seed, weights),
         )
         for seed in range(seeds)
