@@ -44,7 +44,7 @@ def main(
     mdps: Path | None = None,
     worlds: int = 400,
     samples: int = 8,
-    weights: str = "mdpfn-1",
+    weights: str = "mdpfn-2",
 ) -> None:
     """Print the table of coverage by visits per pair, and write it to a file.
 

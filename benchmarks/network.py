@@ -35,7 +35,7 @@ NOTHING_LEARNED = "without"
 
 
 def main(
-    weights: tuple[str, ...] = ("mdpfn-1",),
+    weights: tuple[str, ...] = ("mdpfn-2",),
     worlds: int = 200,
     out: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:

@@ -31,7 +31,7 @@ def main(
     for environment in environments:
         found[environment] = {}
         for agent in agents:
-            method = Method(agent, weights=stored_weights("mdpfn-1")) if agent == IN_CONTEXT else Method(agent)
+            method = Method(agent, weights=stored_weights("mdpfn-2")) if agent == IN_CONTEXT else Method(agent)
             rows = scores_after(every, protocol, ENVIRONMENTS[environment], method)
             score = np.array([float(row["score"] or 0) for row in rows]).reshape(protocol.seeds, -1).mean(axis=0)
             unsolved = np.flatnonzero(score < SOLVED)

@@ -24,11 +24,8 @@ def main(
     name: Positional[str],
     notes: Path,
     results: Path = Path("results"),
-    depth: int | None = None,
 ) -> None:
     arrays, card = read_bundle(model)
-    if depth is not None:  # the one to use by default; the weights run at any, and steps beyond it go less and less far
-        card["network"] |= {"depth": depth, "trained_depth": depth}
     card["notes"] = json.loads(notes.read_text(encoding="utf-8"))
     card["results"] = tables_of(name, results)
     write_bundle(SHIPPED / f"{name}{SUFFIX}", arrays, card)

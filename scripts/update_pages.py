@@ -9,7 +9,7 @@ from mdpfn.bench.figures import update_readme
 RESULTS = Path("results")
 PAGES = (
     "README.md",
-    "docs/models/mdpfn-1.md",
+    "docs/models/mdpfn-2.md",
     "docs/models/paper.md",
     "docs/tutorials/logs.md",
     "docs/tutorials/reproduce.md",

@@ -44,13 +44,13 @@ class Corridor(gym.Env[Any, Any]):
         return self.place, reward, False, len(self.taken) % 15 == 0, {"action_mask": self.mask()}
 
 
-@pytest.mark.parametrize("weights", ["mdpfn-1", "paper"])
+@pytest.mark.parametrize("weights", ["mdpfn-2", "paper"])
 def test_solving_takes_no_action_that_does_not_exist(weights: str) -> None:
     env = Corridor()
     agent = Agent.from_pretrained(weights)
     result = agent.solve(env, episodes=12, seed=0, evaluate=2)
     assert all(allowed for _, _, allowed in env.taken)
-    if weights == "mdpfn-1":  # which finds the place where action 2 exists, and stays there
+    if weights == "mdpfn-2":  # which finds the place where action 2 exists, and stays there
         assert {action for place, action, _ in env.taken if place == 3} == {0, 1, 2}
         assert result.evaluation.mean() >= 10
         assert "of the others' 11 state-action pairs" in str(result.coverage)

@@ -28,7 +28,7 @@ import sys
 sys.modules["torch"] = None  # as if it were not installed
 import numpy as np
 from mdpfn import Agent
-for weights in ("mdpfn-1", "paper"):
+for weights in ("mdpfn-2", "paper"):
     agent = Agent.from_pretrained(weights)
     agent.solve("FrozenLake-v1", episodes=3, seed=0, evaluate=1)
     agent.plan().q_quantiles, agent.result.value
@@ -40,7 +40,7 @@ from mdpfn.baselines import BASELINES
 from mdpfn.bench.environments import ENVIRONMENTS
 from mdpfn.bench.protocols.leaderboard import LeaderboardProtocol, scores_after
 from mdpfn.bench.protocols.methods import IN_CONTEXT, Method, stored_weights
-for method in (Method(IN_CONTEXT, weights=stored_weights("mdpfn-1")), Method("psrl")):
+for method in (Method(IN_CONTEXT, weights=stored_weights("mdpfn-2")), Method("psrl")):
     scores_after({1}, LeaderboardProtocol(1, 1), ENVIRONMENTS["river-swim-6"], method)
 sys.modules["matplotlib"] = None
 from pathlib import Path

@@ -28,7 +28,7 @@ def logged(seed: int, offset: float = 0.0, **more: Any) -> Statistics:
     return Statistics.from_transitions(states, actions, rewards, following, **more)
 
 
-@pytest.mark.parametrize("weights", ["mdpfn-1", "paper"])
+@pytest.mark.parametrize("weights", ["mdpfn-2", "paper"])
 @pytest.mark.parametrize("offset", OFFSETS)
 def test_plans_do_not_change_with_an_offset(weights: str, offset: float) -> None:
     for seed in range(8):
@@ -42,7 +42,7 @@ def test_plans_do_not_change_with_an_offset(weights: str, offset: float) -> None
 
 def test_an_offset_counts_where_episodes_end() -> None:
     ends = np.arange(90) % 9 == 8
-    plain, moved = (agent("mdpfn-1").plan(logged(0, offset, terminated=ends)) for offset in (0.0, -1_000_000.0))
+    plain, moved = (agent("mdpfn-2").plan(logged(0, offset, terminated=ends)) for offset in (0.0, -1_000_000.0))
     assert not np.allclose(plain.policy_logits, moved.policy_logits, atol=0.1)
 
 
@@ -70,7 +70,7 @@ def test_solving_does_not_change_with_an_offset(name: str) -> None:
     assert scores[1] >= scores[0] - 0.02
 
 
-@pytest.mark.parametrize("weights", ["mdpfn-1", "paper"])
+@pytest.mark.parametrize("weights", ["mdpfn-2", "paper"])
 def test_greedy_actions_go_with_their_states(weights: str) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):

@@ -43,6 +43,6 @@ class TestPooling:
 
     def test_the_agent_reads_it_and_the_paper_does_not(self):
         statistics = visited([1 / 3] * 3)
-        for weights, is_pooled in (("mdpfn-1", True), ("paper", False)):
+        for weights, is_pooled in (("mdpfn-2", True), ("paper", False)):
             read, _ = Agent.from_pretrained(weights).plan(statistics).planned_from
             assert (not np.array_equal(read.transition_count, statistics.table().transition_count)) is is_pooled

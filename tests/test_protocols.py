@@ -536,7 +536,7 @@ class TestLeaderboard:
             "1",
         )
         assert last["episodes"] == "2"
-        words = "mdpfn leaderboard --episodes 2 --seeds 1 --weights mdpfn-1 --agents ucbvi --environments chain-5"
+        words = "mdpfn leaderboard --episodes 2 --seeds 1 --weights mdpfn-2 --agents ucbvi --environments chain-5"
         assert last["command"] == words
 
     def test_budgets_and_units_are_conditions_of_their_own(self, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def fresh(kind: str) -> Agent:
 
 
 def lived(kind: str) -> Agent:
-    agent = Agent.from_pretrained("paper" if kind == "softmax" else "mdpfn-1")
+    agent = Agent.from_pretrained("paper" if kind == "softmax" else "mdpfn-2")
     if kind == "names":
         return named(agent)
     return living(agent, gym.make("CartPole-v1" if kind == "vectors" else "FrozenLake-v1"), 40)

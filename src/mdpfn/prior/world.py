@@ -1,4 +1,4 @@
-"""The richer prior, of `mdpfn-1`: a mixture of families of problems in random sizes, units and names."""
+"""The richer prior, of `mdpfn-2`: a mixture of families of problems in random sizes, units and names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -17,7 +17,7 @@ from mdpfn.storage import read_bundle, write_bundle
 FORMAT = 2
 OLD_FIELDS = {"elsewhere": "action_pooling"}  # of the network's configuration in format 1
 OLD_TENSORS = {"elsewhere.": "action_pooling.", "plans.": "plan_residual."}  # the beginnings of names in format 1
-DEFAULT_WEIGHTS = "mdpfn-1"
+DEFAULT_WEIGHTS = "mdpfn-2"
 SHIPPED = Path(__file__).parent
 SUFFIX = ".safetensors"
 LARGEST_DEPTH = 1_000  # propagation steps of a plan
