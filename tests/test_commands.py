@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,20 @@ def test_an_environment_that_breaks_loses_nothing(
     assert "the motor is hot" in said
     assert f"what was learned is in {saved}" in said
     assert Agent.load(saved).num_timesteps == 39
+
+
+def test_warnings_are_sentences(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of actions that are percentages, say, most numbers do not exist."""
+    data = tmp_path / "log.csv"
+    data.write_text("state,action,reward,next_state\n" + "0,0,1,1\n1,10,0,0\n0,20,0,1\n" * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        run(monkeypatch, "fit", str(data), "--out", str(tmp_path / "p.csv"), "--weights", weights)
+    said = capsys.readouterr().err
+    assert "mdpfn: actions run from 0 to 20, but only 3 of them appear" in said
+    assert ".py" not in said
 
 
 def test_places_are_checked_before_anything_is_learned(

@@ -85,6 +85,14 @@ class TestForms:
 
 
 class TestValues:
+    def test_a_policy_that_is_worth_the_same_gains_nothing(self) -> None:
+        """Both actions do the same: what is left of the difference is rounding."""
+        log = [(s, a, 0.1 * s, 1 - s, False) for s in (0, 1) for a in (0, 1)] * 3
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gain = Agent.from_pretrained().fit(log).result.improvement
+        assert (gain.mean, gain.probability) == (0.0, 0.5)
+
     def test_the_logged_policy_gains_nothing_over_itself(self) -> None:
         worth, _, _ = _worth("machine-replacement-6", 50, 0)
         gain = worth.improvement(worth.logged_policy)

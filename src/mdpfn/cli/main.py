@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -189,7 +190,9 @@ def main() -> None:
         print(f"mdpfn {__version__}")
         return
     try:
-        tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn", description=ABOUT)
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_warning
+            tyro.extras.subcommand_cli_from_dict(commands, prog="mdpfn", description=ABOUT)
     except MdpfnError as error:
         print(f"mdpfn: {error}", file=sys.stderr)
         sys.exit(2)
@@ -203,3 +206,8 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _say_warning(message: Warning | str, *where: object, **more: object) -> None:
+    """A warning in a sentence: where in the package it comes from helps nobody in a terminal."""
+    print(f"mdpfn: {message}", file=sys.stderr)

@@ -138,13 +138,17 @@ class DatasetReader:
     def _warn_of_gaps(self, statistics: Statistics) -> None:
         """Warn where whole numbers are ids and most of their range never appears."""
         z = statistics.table()
-        n_seen, n_states = len(np.union1d(z.state, z.successor)), int(z.n_states[0])
-        if self.states.codec is None and n_states > SPARSE * n_seen:
-            text = (
-                f"states run from 0 to {n_states - 1}, but only {n_seen} of them appear, and the others count as "
-                "unknown: make them text, which is taken for names, or list them: observation_space=[…]"
-            )
-            warnings.warn(text, UserWarning, stacklevel=4)
+        for what, ids, n, seen in (
+            ("states", self.states, int(z.n_states[0]), np.union1d(z.state, z.successor)),
+            ("actions", self.actions, int(z.n_actions[0]), np.unique(z.action)),
+        ):
+            if ids.codec is None and n > SPARSE * len(seen):
+                space = "observation_space" if what == "states" else "action_space"
+                text = (
+                    f"{what} run from 0 to {n - 1}, but only {len(seen)} of them appear, and the others count as "
+                    f"unknown: make them text, which is taken for names, or list them: {space}=[…]"
+                )
+                warnings.warn(text, UserWarning, stacklevel=4)
 
     def _note_ties(self, piece: Mapping[str, Any]) -> None:
         if not piece.get("ordered", True):

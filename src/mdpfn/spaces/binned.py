@@ -31,7 +31,7 @@ class Binned:
             return value
         parts = list(values)
         for i, (name, edges) in enumerate(zip(self.names, self.edges, strict=True)):
-            if edges is not None and isinstance(parts[i], int | float | np.number):
+            if edges is not None and isinstance(parts[i], int | float | np.number) and not np.isnan(parts[i]):
                 number = int(np.searchsorted(edges, float(parts[i]), side="right"))
                 parts[i] = bin_label(name, edges, number)
         return parts[0] if self.alone else tuple(parts)

@@ -85,15 +85,17 @@ class Worth:
         """By how much π (S, A), chosen by the same data unless said otherwise, is better than the logged policy."""
         contributions = self._contributions(policy, self.logged_policy)
         new = self.of_table(policy, chosen=chosen)
-        mean = 0.0 if self._is_logged(policy) else new.mean - self.logged.mean
-        return Improvement(mean, self.gain(policy, chosen=chosen), new, self.logged, self._risks(contributions))
+        gain = self.gain(policy, chosen=chosen)
+        mean = new.mean - self.logged.mean if gain.any() else 0.0
+        return Improvement(mean, gain, new, self.logged, self._risks(contributions))
 
     def gain(self, policy: Floats, *, chosen: bool = True) -> Floats:
         """(draws,) V(π) − V(logged); exactly 0 where both are the same."""
         if self._is_logged(policy):
             return np.zeros(DRAWS)
-        contributions = self._contributions(policy, self.logged_policy)
-        return self._calibrated(self._draws(policy) - self._logged_draws, contributions, chosen=chosen)
+        draws = self._draws(policy) - self._logged_draws
+        draws[np.abs(draws) < ROUNDING * np.abs(self._logged_draws)] = 0.0
+        return self._calibrated(draws, self._contributions(policy, self.logged_policy), chosen=chosen)
 
     def _is_logged(self, policy: Floats) -> bool:
         return bool((policy == self.logged_policy)[self._visits.sum(axis=1) > 0].all())
