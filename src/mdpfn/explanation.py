@@ -97,13 +97,12 @@ class Explanation:
             return f"The next best is {other.action}."
         if not self.is_open:
             return f"All others are worse: not even the interval of {other.action} reaches that of {best.action}."
-        bar = f"would be chosen if it were worth more than {best.q_median:.4g}"
-        if f"{other.q_median:.4g}" != f"{best.q_median:.4g}":
-            bar += f" instead of {other.q_median:.4g}"
+        more = f"more data on {best.action} or {other.action} may change it"
+        if other.q_median >= best.q_median:
+            return f"{other.action} looks as good: {more}."
         where = "within" if other.q_high >= best.q_median else "beyond"
-        return (
-            f"{other.action} {bar}, {where} its interval: more data on {best.action} or {other.action} may change it."
-        )
+        bar = f"if it were worth more than {best.q_median:.4g} instead of {other.q_median:.4g}, {where} its interval"
+        return f"{other.action} would be chosen {bar}: {more}."
 
     def __str__(self) -> str:
         if self.best is None:
