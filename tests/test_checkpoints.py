@@ -391,7 +391,7 @@ for number in itertools.count():
             with pytest.raises(MdpfnError, match=re.escape(str(place))):
                 read_bundle(place)
         assert len(places) == 8
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20
 
     def test_bundles_that_were_directories_load(self, tmp_path):
         write_directory(tmp_path / "old", ARRAY, {"number": 3})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mdpfn import MdpfnError
 
-SECONDS = 5.0  # of processor time that a try may take
+SECONDS = 5.0  # of processor time that a try may take in its thread, whatever others do meanwhile
 LONGEST = 2_000  # characters of a refusal
 EXAMPLES = 5  # of failures that are kept
 
@@ -36,7 +36,7 @@ class Tally:
 
     def attempt(self, what: str, call: Callable[[], object], same: Callable[[], bool] | None = None) -> bool:
         """Whether `call` was refused; fails unless it works, or is refused in a sentence and all is the `same`."""
-        began, refused, wrong = time.process_time(), True, ""
+        began, refused, wrong = time.thread_time(), True, ""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -49,7 +49,7 @@ class Tally:
             pass
         except Exception as error:
             wrong = f"{type(error).__name__}: {str(error)[:200]}"
-        seconds = time.process_time() - began
+        seconds = time.thread_time() - began
         if seconds > SECONDS:
             wrong = f"took {seconds:.1f} s"
         if not wrong and refused and same is not None and not same():
