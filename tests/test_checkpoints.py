@@ -385,13 +385,13 @@ for number in itertools.count():
         (tmp_path / "loop").symlink_to("loop")
         with (tmp_path / "huge").open("wb") as file:
             file.truncate(2**33)  # takes no space
-        began = time.monotonic()
+        began = time.thread_time()
         places = [*tmp_path.iterdir(), tmp_path / "missing", Path("/dev/zero"), Path("/dev/null")]
         for place in places:
             with pytest.raises(MdpfnError, match=re.escape(str(place))):
                 read_bundle(place)
         assert len(places) == 8
-        assert time.monotonic() - began < 20
+        assert time.thread_time() - began < 2
 
     def test_bundles_that_were_directories_load(self, tmp_path):
         write_directory(tmp_path / "old", ARRAY, {"number": 3})
