@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -204,6 +205,18 @@ class TestColumns:
         with pytest.raises(MdpfnError, match="reward is"):
             Agent.from_pretrained().fit(log.assign(reward=1.5), columns=columns, reward_range=(2.0, 3.0))
         Agent.from_pretrained().fit(log.assign(reward=1.5), columns=columns, reward_range=(1.0, 2.0))
+
+    @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+    def test_tables_of_states_are_predicted_for(self, frame: Any) -> None:
+        log = {"tier": [1, 2, 1, 2], "place": ["a", "b", "b", "a"], "action": ["x", "y", "y", "x"]}
+        log |= {"reward": [1.0, 0.0, 2.0, 0.0], "week": [0, 1, 2, 3]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            several = tiny_agent().fit(frame(log), columns={"state": ["place", "tier"], "time": "week"})
+            one = tiny_agent().fit(frame(log), columns={"state": "place", "time": "week"})
+        states = list(zip(log["place"], log["tier"], strict=True))
+        assert several.predict(frame(log))[0] == [several.predict(state)[0] for state in states]
+        assert one.predict(frame(log))[0] == one.predict(frame(log)["place"])[0] == one.predict(log["place"])[0]
 
     def test_bins_are_chosen_from_the_data_and_reported(self, tmp_path: Path, reader: str) -> None:
         rng = np.random.default_rng(0)

@@ -14,6 +14,7 @@ import numpy as np
 from mdpfn.arrays import Floats
 from mdpfn.base_agent import BaseAgent
 from mdpfn.checks import a_path, check_choice, check_flag, whole_number
+from mdpfn.data.columns import as_observations
 from mdpfn.data.options import LogFields, LogOptions
 from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import Statistics
@@ -302,6 +303,8 @@ class Agent(BaseAgent):
     ) -> tuple[Any, Any]:
         """(action, state) for one observation, or actions for a batch of them, as in Stable-Baselines3.
 
+        A batch may be an array, a list, or a column or frame of pandas or polars with the columns of the log.
+
         The best action given everything observed so far, or with `deterministic=False` one drawn from the policy.
         `state` and `episode_start` are there for compatibility; the agent ignores them and returns `state`.
         `action_mask` says which actions exist if some do not: one mask, or one per observation.
@@ -311,6 +314,7 @@ class Agent(BaseAgent):
         check_choice("on_unknown", on_unknown, get_args(OnUnknown))
         check_flag("deterministic", deterministic, "use True for the best action")
         problem = self.problem
+        observation = as_observations(observation, problem.columns)
         with problem.turn():
             if isinstance(problem, VectorProblem):
                 return problem.predict(observation, action_mask, deterministic=deterministic), state

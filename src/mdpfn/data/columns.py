@@ -58,6 +58,19 @@ class NamedColumn:
         return np.array(self.names, dtype=object)[self.numbers]
 
 
+def as_observations(values: Any, columns: Mapping[str, str | list[str]] | None) -> Any:
+    """A column or a frame of pandas or polars as a list of states, by the columns of the log; all else as it is."""
+    if not hasattr(values, "to_numpy"):
+        return values
+    if not hasattr(values, "columns"):
+        return values.to_list()
+    names = listed((columns or {}).get("state", []))
+    if not names or not set(names) <= set(values.columns):
+        names = list(values.columns)
+    parts = [values[name].to_list() for name in names]
+    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+
+
 def find_columns(available: Iterable[str], given: Given | None) -> Columns:
     """role -> column name or names, for every role that has one; names given by the user go first.
 

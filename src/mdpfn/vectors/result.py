@@ -60,7 +60,7 @@ class VectorResult(Result):
         lines.append(f"{self.n_transitions} transitions of vectors, smoothed into values of {self.n_nodes} nodes")
         if self.n_nodes == 0:
             lines.append("too few transitions for a plan: actions are arbitrary")
-        elif self.is_lost:
+        elif self.is_lost and len(self.returns):  # of a log it cannot look for anything
             lines.append("nothing that was seen tells good from bad yet: it still looks for something that pays")
         return "\n".join(lines)
 
