@@ -210,6 +210,26 @@ def test_places_are_checked_before_anything_is_learned(
         assert "/proc/nowhere" in capsys.readouterr().err  # and nothing of the environment
 
 
+def test_a_log_of_vectors_leaves_an_agent_and_no_table(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, saved, out = tmp_path / "log.csv", tmp_path / "agent.safetensors", tmp_path / "policy.csv"
+    rows = [
+        f"{i // 10},{i % 10},{i * 0.37 % 1:.3f},{i * 0.71 % 1:.3f},{'push' if i % 3 else 'wait'},1" for i in range(40)
+    ]
+    data.write_text("id,t,x,y,action,reward\n" + "\n".join(rows) + "\n")
+    columns = ["--columns", "episode=id", "time=t", "state=x+y"]
+    words = ["fit", str(data), *columns, "--out", str(out), "--weights", weights]
+    for wrong in ([], ["--save", str(saved), "--report", str(tmp_path / "report.html")]):
+        with pytest.raises(SystemExit) as ended:
+            run(monkeypatch, *words, *wrong)
+        assert ended.value.code == 2
+        assert "--bins" in capsys.readouterr().err
+        assert [path.name for path in tmp_path.iterdir() if path.name != "tiny.safetensors"] == ["log.csv"]
+    assert answered(monkeypatch, capsys, *words, "--save", str(saved))["written"] == [str(saved)]
+    assert Agent.load(saved).num_timesteps == 40
+
+
 def test_every_command_knows_json_and_train_its_configs(tmp_path: Path) -> None:
     def help_of(*words: str) -> str:
         done = subprocess.run(

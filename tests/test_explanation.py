@@ -66,6 +66,11 @@ def test_an_explanation_of_an_unknown_state_says_that_only_the_prior_speaks(agen
     np.testing.assert_allclose([a.probability for a in found.actions], usual)
     np.testing.assert_allclose(agent.action_distribution("elsewhere"), usual)
     assert found.recommended == plan.actions[usual.argmax()] == agent.predict("elsewhere", on_unknown="best")[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        exist = {"available": lambda state: ["call", "wait"], "action_space": ["call", "wait", "fly"]}
+        never = Agent.from_pretrained().fit(LOG, **exist)
+    assert never.predict("elsewhere", on_unknown="best")[0] in ("call", "wait")
     only_call = [action == "call" for action in plan.actions]
     assert agent.predict("elsewhere", action_mask=only_call, on_unknown="best")[0] == "call"
     assert plan.states == ["new", "loyal", "gone"]

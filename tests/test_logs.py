@@ -216,6 +216,7 @@ class TestColumns:
             one = tiny_agent().fit(frame(log), columns={"state": "place", "time": "week"})
         states = list(zip(log["place"], log["tier"], strict=True))
         assert several.predict(frame(log))[0] == [several.predict(state)[0] for state in states]
+        assert one.predict(pd.Timestamp("2026-01-31"), on_unknown="best")[0] in ("x", "y")  # a state like any other
         assert one.predict(frame(log))[0] == one.predict(frame(log)["place"])[0] == one.predict(log["place"])[0]
 
     def test_bins_are_chosen_from_the_data_and_reported(self, tmp_path: Path, reader: str) -> None:

@@ -115,7 +115,8 @@ class Plan:
             if chance.any():
                 return int((rng or self._chance).choice(len(chance), p=chance / chance.sum()))
         row = self.row(state)
-        logits = np.log(self.usual) if row is None else self.scores[row]
+        with np.errstate(divide="ignore"):  # actions that exist in no state
+            logits = np.log(self.usual) if row is None else self.scores[row]
         if mask is not None:
             logits = np.where(mask, logits, -np.inf)
         if rng is not None:

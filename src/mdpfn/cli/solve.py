@@ -86,6 +86,7 @@ def solve(
         raise MdpfnError("weights", repr(weights), "the resumed agent has its own", "leave one of them out")
     else:
         agent, save = Agent.load(resume), save or resume
+    known = agent.evidence.n_transitions
     lived, used_discount = len(agent.problem.history.returns), agent.problem.options.discount
     vectors = isinstance(agent.problem, VectorProblem)
     options: dict[str, Any] = {"discount": discount, "risk": risk, "resume": resume is not None, "verbose": 0}
@@ -99,11 +100,12 @@ def solve(
             for name, problem in baselines.items():
                 problem.run(make(), episodes, seed=seed, on_episode=partial(table.update, name))
                 table.finish(name, final_return(problem, make(), EVALUATION_EPISODES, seed))
-    except (KeyboardInterrupt, MdpfnError) as stopped:
+    except MdpfnError:
+        if agent.evidence.n_transitions > known:  # the environment failed on the way
+            print(f"mdpfn: ended {_kept(agent, save, env, env_arg, bins)[0]}", file=sys.stderr)
+        raise
+    except KeyboardInterrupt:
         said, content = _kept(agent, save, env, env_arg, bins)
-        if isinstance(stopped, MdpfnError):  # of the environment, say
-            print(said, file=sys.stderr)
-            raise
         answer(f"interrupted {said}", {"interrupted": True, **content}, json)
         raise SystemExit(INTERRUPTED) from None
     report: dict[str, Any] = {"env": env, "env_arg": arguments, "bins": bins, "episodes": episodes, "seed": seed}
@@ -207,9 +209,10 @@ def fit(
     with waiting(f"reading {data}"):
         agent.fit(data, columns=named, discount=discount, risk=risk, at_least=at_least, confidence=confidence, **log)
     vectors = isinstance(agent.problem, VectorProblem)
-    if vectors and save is None:
-        limit = "columns of floats make states that are vectors, and these have no table of a policy"
-        raise MdpfnError("save", None, limit, "give --save FILE to keep the agent, or cut the columns by --bins")
+    if vectors and (save is None or report is not None):
+        limit = "columns of floats make states that are vectors, and these have no table of a policy to write or report"
+        remedy = "give --save FILE alone to keep the agent, or cut the columns by --bins"
+        raise MdpfnError("bins", None, limit, remedy)
     with waiting("planning and evaluating"):
         if not vectors:
             agent.result.save_policy(out)

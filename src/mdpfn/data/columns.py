@@ -60,10 +60,8 @@ class NamedColumn:
 
 def as_observations(values: Any, columns: Mapping[str, str | list[str]] | None) -> Any:
     """A column or a frame of pandas or polars as a list of states, by the columns of the log; all else as it is."""
-    if not hasattr(values, "to_numpy"):
-        return values
-    if not hasattr(values, "columns"):
-        return values.to_list()
+    if not (hasattr(values, "to_numpy") and hasattr(values, "columns")):
+        return values.to_list() if hasattr(values, "to_list") else values
     names = listed((columns or {}).get("state", []))
     if not names or not set(names) <= set(values.columns):
         names = list(values.columns)

@@ -106,7 +106,7 @@ def address_of(listener: socket.socket) -> str:
 
 def run_until_stopped(app: Starlette, listener: socket.socket) -> None:
     """Answer requests until SIGINT or SIGTERM, then finish those under way."""
-    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again when all is done, which is no failure
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to stop, either way, is no failure
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=PATIENCE)
     with contextlib.suppress(KeyboardInterrupt):  # raised again after everything under way was answered
         asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))

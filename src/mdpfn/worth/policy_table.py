@@ -21,7 +21,8 @@ def as_table(policy: PolicyLike, plan: Plan) -> Floats:
     table = _table(policy, plan)
     taken = table * plan.decides[:, None]
     if (taken[~np.isfinite(plan.policy_logits)] > 0).any():
-        raise MdpfnError("policy", "one", "it takes actions that do not exist", "leave these out")
+        limit = "it takes actions that do not exist"
+        raise MdpfnError("policy", f"of type {type(policy).__name__}", limit, "leave these out")
     return table
 
 
