@@ -10,6 +10,7 @@ is worth the price B; on the way there one loses L(s, a) = V(s) − Q(s, a) ≥ 
 
 ρ(s, a) is how surely an action leads back to where s was entered from (`undoing`): it comes last, but it does come.
 Of actions that are nearly as good, one that was not tried here and was taken last is taken again: it goes straight on.
+Both plans read the table as common slip foretells it (`slip`, `foretold`), where there is such a thing.
 Who takes the best known action loses nothing, so X ≥ 0, and where nothing can be gained it exploits. The discount g of
 X is its own: how far curiosity reaches does not depend on how far the user looks ahead.
 """
@@ -17,7 +18,7 @@ X is its own: how far curiosity reaches does not depend on how far the user look
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,7 +26,9 @@ import numpy as np
 from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
+from mdpfn.exploration.foretold import foretold
 from mdpfn.exploration.rows import Rows
+from mdpfn.exploration.slip import Slip, SlipConfig
 from mdpfn.model.choices import solve
 from mdpfn.planners.problem_info import ProblemInfo
 
@@ -34,6 +37,10 @@ Objective: TypeAlias = Literal["return", "policy"]
 VALUE_TOLERANCE = 1e-3  # of the largest reward, where there are too many states for exact values
 TIE = 1e-3  # of the price: exploring values closer than this are equal
 MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; the step of the episode at which to plan again
+SLIP_VISITS, FITTED, FITTED_SCALE = range(
+    4, 7
+)  # of the slip: its visits; all visits and the reward scale it was fitted to
+REFIT_GROWTH = 1.1  # of all visits, after which slip is fitted again, before the next episode
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class EarningConfig:
     straight_on: float = 0.1  # of the price: how much worse an action may look that goes straight on
     replan_growth: float = 1.5  # of the price, after which a plan is made anew, even if nothing was seen that is new
     states_per_step: int = 25  # the plan of a large problem must serve for more than one step
+    slip: SlipConfig | None = field(default_factory=SlipConfig)  # None: every pair speaks for itself
 
 
 @dataclass
@@ -65,14 +73,30 @@ class Carried:
     value: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) V
     extra: Floats = field(default_factory=lambda: np.zeros(0))  # (S,) X
     loss: Floats = field(default_factory=lambda: np.zeros(0))  # (A,) L̄
-    scalars: Floats = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, np.inf]))  # by the indices above
+    scalars: Floats = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, np.inf, 0.0, 0.0, 0.0]))  # by the indices
     known: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # states with a row of their own in …
     exploring: Floats = field(default_factory=lambda: np.zeros((1, 0)))  # (known + 1, A) X; the last row is any other's
+    slip_state: Ints = field(default_factory=lambda: Slip().state)  # what is known of slip
+    slip_successor: Ints = field(default_factory=lambda: Slip().successor)
+    slip_share: Floats = field(default_factory=lambda: Slip().share)
+    slip_reward: Floats = field(default_factory=lambda: Slip().reward)
 
     def copy(self) -> Carried:
         """One for the next plan, which can be made without changing this one."""
-        numbers = self.value.copy(), self.extra.copy(), self.loss, self.scalars.copy()
-        return Carried(*numbers, self.known, self.exploring)
+        return replace(self, value=self.value.copy(), extra=self.extra.copy(), scalars=self.scalars.copy())
+
+    @property
+    def slip(self) -> Slip:
+        """The slip that was fitted last."""
+        visits = float(self.scalars[SLIP_VISITS])
+        return Slip(self.slip_state, self.slip_successor, self.slip_share, self.slip_reward, visits)
+
+    def fit_slip(self, table: PairTable, config: SlipConfig) -> None:
+        """Fit slip to what was observed."""
+        slip = Slip.of(table, config)
+        self.slip_state, self.slip_successor = slip.state, slip.successor
+        self.slip_share, self.slip_reward = slip.share, slip.reward
+        self.scalars[[SLIP_VISITS, FITTED, FITTED_SCALE]] = slip.visits, table.n_visits.sum(), table.reward_scale[0]
 
     def make_room(self, n_states: int, n_actions: int) -> None:
         """Let there be an entry for every state and action."""
@@ -104,8 +128,9 @@ class EarningExplorer:
 
     def plan(self, table: PairTable, info: ProblemInfo, clock: Clock) -> None:
         """Decide what every state is to be acted in by, from now on."""
-        rows, carried = Rows.of(table, self._rows), self.carried.copy()
-        self.carried = carried  # the old one stays as it is, for whoever is interrupted
+        self.carried = carried = self.carried.copy()  # the old one stays as it is, for whoever is interrupted
+        table = self._foretold(table, clock)
+        rows = Rows.of(table, self._rows)
         carried.scalars[REPLAN] = self._replan_step(clock, info.discount[0])
         carried.make_room(int(table.n_states[0]), rows.n_actions)
         if len(rows.token):
@@ -157,6 +182,16 @@ class EarningExplorer:
             known = self.carried.known.tolist()
             self._row_of = dict(zip(known, range(len(known)), strict=True))
         return self._row_of.get(state, len(self.carried.known))
+
+    def _foretold(self, table: PairTable, clock: Clock) -> PairTable:
+        """The table with what common slip says, which is fitted before an episode if much more was seen."""
+        carried, config = self.carried, self.config.slip
+        if config is None:
+            return table
+        grown = float(table.n_visits.sum()) >= REFIT_GROWTH * carried.scalars[FITTED]
+        if (clock.step == 0 and grown) or table.reward_scale[0] != carried.scalars[FITTED_SCALE]:
+            carried.fit_slip(table, config)
+        return foretold(table, carried.slip)
 
     def _plan_certain(self, rows: Rows, table: PairTable, info: ProblemInfo) -> Floats:
         """(rows,) certainty-equivalent L = V − Q; untried actions are worth a little less than known states."""

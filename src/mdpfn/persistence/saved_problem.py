@@ -15,7 +15,8 @@ from mdpfn.evidence import Statistics
 from mdpfn.evidence.factored.completion import Foreseen
 from mdpfn.evidence.store import statistics_from_arrays
 from mdpfn.exploration.clock import Clock
-from mdpfn.exploration.earning import Carried
+from mdpfn.exploration.earning import REPLAN, SLIP_VISITS, Carried
+from mdpfn.exploration.slip import VISITS
 from mdpfn.online.history import History, OpenEpisode
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.options import Options
@@ -202,7 +203,11 @@ def _history(saved: Mapping[str, Any], discount: float, n_states: int) -> Histor
 def _carried(arrays: Arrays, n_states: int, n_actions: int) -> Carried:
     """The values of the explorer's last plan, from which the next one starts."""
     carried = Carried(**{name: array.copy() for name, array in arrays.items()})
-    floats = carried.value, carried.extra, carried.loss, carried.scalars, carried.exploring
+    ints = carried.known, carried.slip_state, carried.slip_successor
+    floats = (
+        *(carried.value, carried.extra, carried.loss, carried.scalars, carried.exploring),
+        *(carried.slip_share, carried.slip_reward),
+    )
     wanted = {
         "value": (len(carried.extra),),
         "extra": (min(len(carried.extra), n_states + 1),),
@@ -210,17 +215,28 @@ def _carried(arrays: Arrays, n_states: int, n_actions: int) -> Carried:
         "scalars": Carried().scalars.shape,
         "known": (len(carried.known),),
         "exploring": (len(carried.known) + 1, n_actions if carried.exploring.size else 0),
+        "slip_state": (len(carried.slip_state),),
+        "slip_successor": (len(carried.slip_state),),
+        "slip_share": (len(carried.slip_state), n_actions if len(carried.slip_state) else 0),
+        "slip_reward": (len(carried.slip_state),),
     }
-    if any(array.dtype != np.float64 for array in floats) or carried.known.dtype != np.int64:
+    if any(array.dtype != np.float64 for array in floats) or any(array.dtype != np.int64 for array in ints):
         raise TypeError("values are floats, and states have numbers")
     if any(getattr(carried, name).shape != shape for name, shape in wanted.items()):
         raise ValueError("a plan has a value for every state and action")
-    finite = (carried.value, carried.extra, carried.loss, carried.scalars[:-1])
+    scalars, paid = np.delete(carried.scalars, REPLAN), carried.slip_reward
+    finite = (carried.value, carried.extra, carried.loss, scalars, () if np.isnan(paid).all() else paid)
     bounded = all((np.abs(array) <= 1e200).all() for array in finite) and (carried.exploring < np.inf).all()
     if not bounded or np.isnan(carried.scalars).any():
         raise ValueError("values are finite")
     if ((carried.known < 0) | (carried.known > n_states)).any():
         raise ValueError("states are in range")
+    places = np.array([carried.slip_state, carried.slip_successor])
+    if ((places < 0) | (places >= n_states)).any() or (np.diff(places[0] * n_states + places[1]) <= 0).any():
+        raise ValueError("slip leads from states to states")
+    share, visits = carried.slip_share, carried.scalars[SLIP_VISITS]
+    if not ((share >= 0) & (share <= 1 + 1e-9)).all() or not 0 <= visits <= VISITS[-1]:
+        raise ValueError("slip has probabilities")
     return carried
 
 
