@@ -10,15 +10,15 @@ from mdpfn.arrays import sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.slip import Slip
 
-LEAST_KNOWN = 0.7  # of where a pair leads, for it to be foretold
+MOST_TOLD = 1 - 1e-9  # of where a pair leads; the rest nobody knows
 LEAST_SHARE = 0.01  # of the visits of a pair; what is less probable and was not seen is left out
 
 
 def foretold(z: PairTable, slip: Slip) -> PairTable:
     """The table of one MDP with what slip says of visited pairs added to their visits.
 
-    It counts as many visits as it is worth, but no more than were made in the state. Where it says too little of a pair
-    nothing is added. Untried pairs are not foretold: where they lead is hardly ever known before.
+    It counts as many visits as it is worth, but no more than were made in the state, and than the odds that it says
+    where the pair leads. Untried pairs are not foretold: where they lead is hardly ever known before.
     """
     if not slip.visits or not len(z.pair):
         return z
@@ -34,8 +34,9 @@ def foretold(z: PairTable, slip: Slip) -> PairTable:
     begins = np.append(True, state[1:] != state[:-1])
     first, owner = np.flatnonzero(begins), np.cumsum(begins) - 1
     n_visits = np.add.reduceat(count, first, axis=0)
+    told = np.minimum(np.add.reduceat(share, first, axis=0), MOST_TOLD)
     worth = np.minimum(slip.visits, n_visits.sum(axis=1, keepdims=True))
-    worth = worth * ((n_visits > 0) & (np.add.reduceat(share, first, axis=0) >= LEAST_KNOWN))
+    worth = np.where(n_visits > 0, np.minimum(worth, told / (1 - told)), 0.0)
     added = worth[owner] * share
     added[(count == 0) & (added < LEAST_SHARE * (n_visits + worth)[owner])] = 0.0
     arrivals = sums_by(z.successor, z.transition_count, n_states)
