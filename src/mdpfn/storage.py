@@ -1,4 +1,4 @@
-"""Arrays with a JSON description in one file: safetensors, checksummed, replaced in one step.
+"""Files that are replaced in one step: arrays with a JSON description (safetensors, checksummed), text and JSON.
 
 A reader sees the old file or the new one, never a part, whenever the writer is killed. Reading a file executes
 nothing, and damaged or crafted files are refused.
@@ -65,6 +65,23 @@ def write_file(path: Path, data: bytes) -> None:
         raise
     except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
         raise cannot_write(path, error) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step, making its directory if need be; what is no file, as /dev/stdout, as it comes."""
+    if path.is_file() or path.is_dir() or not path.exists():
+        write_file(path, text.encode())
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file with a line for every key."""
+    lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in content.items())
+    write_text(path, "{\n " + ",\n ".join(lines) + "\n}\n")
 
 
 def check_place(path: Path) -> None:

@@ -122,7 +122,8 @@ def _written(agent: Any, report: dict[str, Any], out: Path | None, save: Path | 
     """The files that were asked for, now that they are written."""
     import numpy as np
 
-    from mdpfn.result import plot_returns, write_json
+    from mdpfn.pictures import plot_returns
+    from mdpfn.storage import write_json
 
     files = []
     if save is not None:
