@@ -22,6 +22,7 @@ from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.pictures import SMOOTHING, plot_returns
 from mdpfn.plan import Plan, support_of
 from mdpfn.spaces.binned import Binned
+from mdpfn.spaces.json import to_json
 from mdpfn.storage import write_json, write_text
 from mdpfn.worth import Improvement, PolicyLike, PolicyValue, Regret, Worth
 
@@ -96,9 +97,8 @@ class Result:
 
     def bin_lines(self) -> list[str]:
         """The bins that columns of numbers were cut into, if any, as lines of text."""
-        encoding = self.plan.encoding
-        binned = encoding is not None and isinstance(encoding.observation_space, Binned)
-        return [str(encoding.observation_space)] if encoding is not None and binned else []
+        space = self.plan.encoding and self.plan.encoding.observation_space
+        return [str(space)] if isinstance(space, Binned) else []
 
     def run_lines(self) -> list[str]:
         """How the run went, as lines of text."""
@@ -159,7 +159,7 @@ class Result:
             "greedy": [
                 None if end else int(a) for a, end in zip(self.plan.greedy, self.coverage.terminal, strict=True)
             ],
-            "q_quantiles": None if self.plan.q_quantiles is None else _finite(self.plan.q_quantiles),
+            "q_quantiles": to_json(self.plan.q_quantiles),
             "quantile_levels": list(self.plan.quantile_levels),
             "support": self.support,
             "value": self.value.by_state.tolist(),
@@ -219,11 +219,3 @@ def run_fields(problem: Problem[InContextLearner] | VectorProblem, evaluation: F
         "columns": problem.columns,
         "notes": problem.notes,
     }
-
-
-def _finite(values: Floats) -> list[Any]:
-    """Nested lists for JSON, with None for what is not finite."""
-    plain = values.astype(object)
-    plain[~np.isfinite(values)] = None
-    nested: list[Any] = plain.tolist()
-    return nested
