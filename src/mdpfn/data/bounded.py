@@ -14,11 +14,11 @@ CHUNK = 2**16  # bytes
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse pipes, devices and directories, which may never end; a missing file is left to the caller."""
+    """Refuse what is not there, and pipes, devices and directories, which may never end."""
     try:
         regular = stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
-        return
+        raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise MdpfnError("the file", repr(str(path)), f"it cannot be read ({reason})", "check the path") from None

@@ -269,4 +269,6 @@ class _Numbering(dict[Any, int]):
 
 def is_missing(value: Any) -> bool:
     """Whether this is None, NaN or what pandas puts in their place."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return not isinstance(value, np.ndarray) and bool(value != value)
