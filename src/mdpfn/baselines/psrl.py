@@ -14,7 +14,10 @@ PRIOR_VISITS = 0.1  # what the prior on rewards weighs, in visits
 
 
 class PSRL(ModelBasedLearner):
-    """Prior: successors of a pair ~ Dirichlet(1/S, …, 1/S), rewards of a pair ~ normal-gamma over the reward range."""
+    """Follows, for an episode each, the best policies of MDPs drawn from the posterior.
+
+    Prior: successors of a pair ~ Dirichlet(1/S, …, 1/S), rewards of a pair ~ normal-gamma over the reward range.
+    """
 
     def choose_actions(self) -> Ints:
         """(S,) the greedy actions of one sampled MDP."""

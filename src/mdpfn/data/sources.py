@@ -143,8 +143,7 @@ def _chained(parts: Iterator[Any], columns: Given | None) -> Source:
 
 def as_rows(source: Source | Table) -> Source:
     """The rows of a source, one by one."""
-    rows: Source = source if isinstance(source, Source) else source.rows()
-    return rows
+    return source if isinstance(source, Source) else source.rows()
 
 
 def _rows(transitions: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:

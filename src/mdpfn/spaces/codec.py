@@ -18,7 +18,7 @@ from mdpfn.errors import MdpfnError, shown
 
 
 class Codec(ABC):
-    """Values ↔ ids from 0 to n − 1. `field` is what errors call the values."""
+    """A map between values and ids from 0 to n − 1, both ways. `field` is what errors call the values."""
 
     n: int
     field: str

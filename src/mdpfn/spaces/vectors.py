@@ -155,8 +155,7 @@ class GridCodec(Codec):
 
     def _codes_of(self, points: Floats) -> Floats:
         width = np.where(self._high > self._low, self._high - self._low, 1.0)
-        codes: Floats = np.clip(2 * (points - self._low) / width - 1, -1, 1)
-        return codes
+        return np.clip(2 * (points - self._low) / width - 1, -1, 1)
 
     def decode(self, number: int) -> Any:
         """The action with this number."""
