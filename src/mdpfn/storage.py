@@ -128,11 +128,8 @@ def read_regular_file(path: Path) -> bytes:
             return file.read()
     except MdpfnError:  # which is a ValueError, and says more
         raise
-    except FileNotFoundError:
-        raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MdpfnError("the file", repr(str(path)), f"it cannot be read ({reason})", "use another copy") from None
+        raise cannot_read(path, error, "use another copy") from None
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -155,6 +152,14 @@ def cannot_write(path: Path, error: Exception) -> MdpfnError:
     """The error for a file or directory that cannot be written."""
     limit = f"it could not be written ({getattr(error, 'strerror', None) or error})"
     return MdpfnError("the path", repr(str(path)), limit, "free space or choose another place; nothing older was lost")
+
+
+def cannot_read(path: Path, error: Exception, remedy: str) -> MdpfnError:
+    """The error for a file that cannot be read, or is not there."""
+    if isinstance(error, FileNotFoundError):
+        return MdpfnError("the file", repr(str(path)), "there is no such file", "check the path")
+    limit = f"it cannot be read ({getattr(error, 'strerror', None) or error})"
+    return MdpfnError("the file", repr(str(path)), limit, remedy)
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
