@@ -287,6 +287,7 @@ class TestFiles:
             assert contents(tiny_agent().fit(only, columns=ROLES).statistics) == whole
 
     def test_what_is_no_log(self, folder: Path) -> None:
+        (folder / "a.docx").touch()
         for data, text in (
             (folder, "of kinds"),
             (folder / "missing.csv", "no such file"),

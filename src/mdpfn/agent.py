@@ -31,10 +31,11 @@ from mdpfn.persistence.agent_file import read_agent, write_agent
 from mdpfn.persistence.saved_problem import refusing_damage
 from mdpfn.plan import OnUnknown
 from mdpfn.report import write_report
-from mdpfn.result import Result, write_json
+from mdpfn.result import Result
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
+from mdpfn.storage import write_json
 from mdpfn.vectors.explanation import VectorExplanation
 from mdpfn.weights import DEFAULT_WEIGHTS, load_model
 from mdpfn.worth import PolicyLike, PolicyValue

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from mdpfn.coverage import Coverage
-from mdpfn.data.pandas_frame import pandas_frame
-from mdpfn.plan import Plan, Support, support_of
-from mdpfn.result import new_picture, save_picture
+from mdpfn.pictures import new_picture, save_picture
+from mdpfn.plan import Plan, Support, pandas_frame, support_of
 from mdpfn.spaces.json import to_json
 
 LEVEL = 0.9  # of the intervals

@@ -1,6 +1,7 @@
 """A plan: a policy for every state, with quantiles of Q*."""
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -9,8 +10,7 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.checks import checked_action_mask, masks_of
-from mdpfn.data.pandas_frame import pandas_frame
-from mdpfn.errors import MdpfnError, shown
+from mdpfn.errors import MdpfnError, check_installed, shown
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.held import held_policy
 from mdpfn.planners.overruling import THIN_VISITS, overruled
@@ -279,6 +279,14 @@ def say_unknown(observation: Any, how: OnUnknown) -> None:
     if how == "raise":
         raise error
     warnings.warn(str(error), UnknownStateWarning, stacklevel=5)
+
+
+def pandas_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """A pandas frame with these columns."""
+    check_installed("pandas", "a frame", "frames")
+    import pandas
+
+    return pandas.DataFrame(dict(columns))
 
 
 def support_of(n_visits: float) -> Support:

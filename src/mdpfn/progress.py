@@ -15,12 +15,8 @@ REWRITTEN_EVERY, LINE_EVERY = 0.1, 10.0  # seconds, in a terminal and in a pipe
 
 def somebody_watches() -> bool:
     """Whether the standard error is a terminal, or this is a notebook."""
-    return sys.stderr.isatty() or (hasattr(sys.modules.get("IPython"), "get_ipython") and _in_notebook())
-
-
-def _in_notebook() -> bool:
-    shell = sys.modules["IPython"].get_ipython()
-    return shell is not None and hasattr(shell, "kernel")
+    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)
+    return sys.stderr.isatty() or hasattr(shell_of(), "kernel")
 
 
 class Progress:

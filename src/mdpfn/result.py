@@ -1,34 +1,30 @@
-"""The result of a run: returns, policy, value, coverage, steps and time; as text, as a picture and as JSON."""
+"""The result of a run: returns, policy, value, coverage, steps and time; as text and as JSON."""
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.checks import a_path
 from mdpfn.coverage import Coverage, counted
-from mdpfn.errors import MdpfnError, check_installed
+from mdpfn.errors import MdpfnError
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
+from mdpfn.pictures import SMOOTHING, plot_returns
 from mdpfn.plan import Plan, support_of
 from mdpfn.spaces.binned import Binned
-from mdpfn.storage import cannot_write, write_file
+from mdpfn.spaces.json import to_json
+from mdpfn.storage import write_json, write_text
 from mdpfn.worth import Improvement, PolicyLike, PolicyValue, Regret, Worth
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-SMOOTHING = 10  # episodes in the moving average of a learning curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +97,8 @@ class Result:
 
     def bin_lines(self) -> list[str]:
         """The bins that columns of numbers were cut into, if any, as lines of text."""
-        encoding = self.plan.encoding
-        binned = encoding is not None and isinstance(encoding.observation_space, Binned)
-        return [str(encoding.observation_space)] if encoding is not None and binned else []
+        space = self.plan.encoding and self.plan.encoding.observation_space
+        return [str(space)] if isinstance(space, Binned) else []
 
     def run_lines(self) -> list[str]:
         """How the run went, as lines of text."""
@@ -164,7 +159,7 @@ class Result:
             "greedy": [
                 None if end else int(a) for a, end in zip(self.plan.greedy, self.coverage.terminal, strict=True)
             ],
-            "q_quantiles": None if self.plan.q_quantiles is None else _finite(self.plan.q_quantiles),
+            "q_quantiles": to_json(self.plan.q_quantiles),
             "quantile_levels": list(self.plan.quantile_levels),
             "support": self.support,
             "value": self.value.by_state.tolist(),
@@ -224,70 +219,3 @@ def run_fields(problem: Problem[InContextLearner] | VectorProblem, evaluation: F
         "columns": problem.columns,
         "notes": problem.notes,
     }
-
-
-def _finite(values: Floats) -> list[Any]:
-    """Nested lists for JSON, with None for what is not finite."""
-    plain = values.astype(object)
-    plain[~np.isfinite(values)] = None
-    nested: list[Any] = plain.tolist()
-    return nested
-
-
-def moving_average(returns: Floats) -> Floats:
-    """(episodes,) mean of the last `SMOOTHING` returns, of fewer at the beginning."""
-    total = np.concatenate([[0.0], np.cumsum(returns)])
-    end = np.arange(1, len(total))
-    start = np.maximum(end - SMOOTHING, 0)
-    mean: Floats = (total[end] - total[start]) / (end - start)
-    return mean
-
-
-def plot_returns(returns: Mapping[str, Floats], path: Path, title: str = "") -> None:
-    """Draw one learning curve per name: every return as a dot, their moving average as a line."""
-    figure = new_picture(7, 4)
-    axes = figure.subplots()
-    for name, values in returns.items():
-        episode = np.arange(1, len(values) + 1)
-        (line,) = axes.plot(episode, moving_average(values), label=name)
-        axes.plot(episode, values, ".", color=line.get_color(), alpha=0.25, markersize=4)
-    axes.set(xlabel="episode", ylabel=f"return (line: mean of the last {SMOOTHING})", title=title)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    save_picture(figure, path)
-
-
-def new_picture(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches."""
-    check_installed("matplotlib", "drawing", "plot")
-    from matplotlib.figure import Figure  # late: it takes a third of a second
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def save_picture(figure: Figure, path: Path) -> None:
-    """Write a figure to a file (PNG, PDF or SVG by its name), making its directory if need be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    except ValueError as error:
-        raise MdpfnError("path", repr(str(path)), f"no picture can be written there ({error})", "use .png") from None
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file with a line for every key."""
-    lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in content.items())
-    write_text(path, "{\n " + ",\n ".join(lines) + "\n}\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step, making its directory if need be; what is no file, as /dev/stdout, as it comes."""
-    if path.is_file() or path.is_dir() or not path.exists():
-        write_file(path, text.encode())
-        return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(path, error) from error

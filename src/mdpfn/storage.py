@@ -1,4 +1,4 @@
-"""Arrays with a JSON description in one file: safetensors, checksummed, replaced in one step.
+"""Files that are replaced in one step: arrays with a JSON description (safetensors, checksummed), text and JSON.
 
 A reader sees the old file or the new one, never a part, whenever the writer is killed. Reading a file executes
 nothing, and damaged or crafted files are refused.
@@ -67,6 +67,23 @@ def write_file(path: Path, data: bytes) -> None:
         raise cannot_write(path, error) from error
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step, making its directory if need be; what is no file, as /dev/stdout, as it comes."""
+    if path.is_file() or path.is_dir() or not path.exists():
+        write_file(path, text.encode())
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file with a line for every key."""
+    lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in content.items())
+    write_text(path, "{\n " + ",\n ".join(lines) + "\n}\n")
+
+
 def check_place(path: Path) -> None:
     """Refuse a path at which no file can be written, before the work whose outcome goes there; leaves no trace."""
     from tempfile import TemporaryFile
@@ -111,11 +128,8 @@ def read_regular_file(path: Path) -> bytes:
             return file.read()
     except MdpfnError:  # which is a ValueError, and says more
         raise
-    except FileNotFoundError:
-        raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MdpfnError("the file", repr(str(path)), f"it cannot be read ({reason})", "use another copy") from None
+        raise cannot_read(path, error, "use another copy") from None
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -138,6 +152,14 @@ def cannot_write(path: Path, error: Exception) -> MdpfnError:
     """The error for a file or directory that cannot be written."""
     limit = f"it could not be written ({getattr(error, 'strerror', None) or error})"
     return MdpfnError("the path", repr(str(path)), limit, "free space or choose another place; nothing older was lost")
+
+
+def cannot_read(path: Path, error: Exception, remedy: str) -> MdpfnError:
+    """The error for a file that cannot be read, or is not there."""
+    if isinstance(error, FileNotFoundError):
+        return MdpfnError("the file", repr(str(path)), "there is no such file", "check the path")
+    limit = f"it cannot be read ({getattr(error, 'strerror', None) or error})"
+    return MdpfnError("the file", repr(str(path)), limit, remedy)
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

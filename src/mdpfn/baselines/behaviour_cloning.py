@@ -8,7 +8,7 @@ class BehaviourCloning(Learner):
     """Imitates the policy that collected the data."""
 
     def act(self, state: int) -> int:
-        """An action as often as it was taken in this state."""
+        """An action of the policy: it does not explore."""
         return int(self.rng.choice(self.evidence.n_actions, p=self.plan()[state]))
 
     def plan(self) -> Floats:

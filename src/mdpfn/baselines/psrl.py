@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from mdpfn.arrays import Floats, Ints
+from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.baselines.model_based import ACTING_SWEEPS, ModelBasedLearner
 from mdpfn.evidence import PairTable
 from mdpfn.model.solvers import value_iteration
@@ -14,7 +14,10 @@ PRIOR_VISITS = 0.1  # what the prior on rewards weighs, in visits
 
 
 class PSRL(ModelBasedLearner):
-    """Prior: successors of a pair ~ Dirichlet(1/S, …, 1/S), rewards of a pair ~ normal-gamma over the reward range."""
+    """Follows, for an episode each, the best policies of MDPs drawn from the posterior.
+
+    Prior: successors of a pair ~ Dirichlet(1/S, …, 1/S), rewards of a pair ~ normal-gamma over the reward range.
+    """
 
     def choose_actions(self) -> Ints:
         """(S,) the greedy actions of one sampled MDP."""
@@ -49,7 +52,7 @@ class PSRL(ModelBasedLearner):
         weight = np.concatenate([self.rng.standard_gamma(z.transition_count), unseen_weight.reshape(-1)])
         row = np.concatenate([z.pair[z.transition_row], np.repeat(np.arange(n_pairs), UNSEEN_SUCCESSORS)])
         column = np.concatenate([z.successor, unseen_state.reshape(-1)])
-        total = np.bincount(row, weights=weight, minlength=n_pairs)
+        total = sums_by(row, weight, n_pairs)
         going_on = np.concatenate([z.going_on, np.ones(unseen_weight.size)])
         return csr_array((going_on * weight / total[row], (row, column)), shape=(n_pairs, n_states))
 

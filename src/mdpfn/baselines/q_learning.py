@@ -12,10 +12,11 @@ from mdpfn.planners.problem_info import ProblemInfo
 
 
 class QLearning(Learner):
-    """Q(s, a) ← Q(s, a) + α (r + γ max_a' Q(s', a') − Q(s, a)), from Q = Vmax = max|r| / (1 − γ) on (B.3).
+    """ε-greedy Q-learning with an optimistic start (B.3).
 
-    Where the range of rewards is not known, Vmax follows the largest reward observed. Plain lists hold Q: single
-    entries are read and written far more often than the whole.
+    Q(s, a) ← Q(s, a) + α (r + γ max_a' Q(s', a') − Q(s, a)), from Q = Vmax = max|r| / (1 − γ) on. Where the
+    range of rewards is not known, Vmax follows the largest reward observed. Plain lists hold Q: single entries are read
+    and written far more often than the whole.
     """
 
     epsilon = 0.1

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from mdpfn.arrays import Floats, normalized
+from mdpfn.arrays import Floats, sums_by
+from mdpfn.baselines.behaviour_cloning import BehaviourCloning
 from mdpfn.model.empirical import EmpiricalModel
-from mdpfn.online.learner import Learner
 
 MOST_IMPROVEMENTS = 100
 IMPROVEMENT = 1e-9  # relative; less is rounding
 
 
-class SPIBB(Learner):
+class SPIBB(BehaviourCloning):
     """Π_b-SPIBB by policy iteration on the empirical model.
 
     A pair with fewer than `least_visits` N∧ visits keeps the probability that the data gave it; the rest of the
@@ -20,16 +20,10 @@ class SPIBB(Learner):
 
     least_visits = 10.0
 
-    def act(self, state: int) -> int:
-        """An action of the policy: it does not explore."""
-        return int(self.rng.choice(self.evidence.n_actions, p=self.plan()[state]))
-
     def plan(self) -> Floats:
         """(S, A) the improved policy."""
-        model = EmpiricalModel.of(self.evidence.table())
-        n_visits = self.evidence.table().visits_table()
-        logged = normalized(np.where(n_visits.sum(axis=1, keepdims=True) > 0, n_visits, 1.0))
-        free = n_visits >= self.least_visits
+        table, logged = self.evidence.table(), super().plan()
+        model, free = EmpiricalModel.of(table), table.visits_table() >= self.least_visits
         kept, rest = np.where(free, 0.0, logged), np.where(free, logged, 0.0).sum(axis=1)
         policy, before = logged, -np.inf
         states = np.flatnonzero(free.any(axis=1))
@@ -47,9 +41,7 @@ class SPIBB(Learner):
     def _q(self, value: Floats) -> Floats:
         """(S, A) r̂ + γ P̂ V of visited pairs, 0 of others."""
         z = self.evidence.table()
-        later = np.bincount(
-            z.transition_row, weights=z.successor_probs * z.going_on * value[z.successor], minlength=len(z.pair)
-        )
+        later = sums_by(z.transition_row, z.successor_probs * z.going_on * value[z.successor], len(z.pair))
         q = np.zeros(self.evidence.n_states * self.evidence.n_actions)
         q[z.pair] = z.mean_reward + self.discount * later
         return q.reshape(self.evidence.n_states, -1)

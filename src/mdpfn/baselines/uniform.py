@@ -7,7 +7,7 @@ from mdpfn.online.learner import Learner
 
 
 class Uniform(Learner):
-    """Learns nothing."""
+    """Takes every action with the same probability, and learns nothing."""
 
     def act(self, state: int) -> int:
         """Any action."""

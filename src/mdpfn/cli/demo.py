@@ -167,7 +167,7 @@ def _seeds(seeds: int) -> str:
 
 
 def _draw(curves: Curves, best: dict[str, float], seeds: int, out: Path) -> None:
-    from mdpfn.result import new_picture, save_picture
+    from mdpfn.pictures import new_picture, save_picture
 
     figure = new_picture(11, 6.2)
     above, below = figure.subplots(2, len(curves), sharex="col")

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from mdpfn.arrays import Floats
 from mdpfn.online.history import History
+from mdpfn.pictures import SMOOTHING, moving_average
 from mdpfn.progress import Progress, duration
-from mdpfn.result import SMOOTHING, moving_average
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 24

@@ -68,10 +68,8 @@ def solve(
     whole_number("seed", seed, low=0)
     check_names(compare)
     arguments = {name: parsed(value) for name, value in pairs("env_arg", env_arg, "map_name=8x8").items()}
-
-    for place in (save, None if out is None else out / "result.json"):
-        if place is not None:
-            check_place(place)
+    for place in filter(None, (save, out and out / "result.json")):
+        check_place(place)
     if out is not None:
         check_installed("matplotlib", "drawing", "plot")
 
@@ -122,7 +120,8 @@ def _written(agent: Any, report: dict[str, Any], out: Path | None, save: Path | 
     """The files that were asked for, now that they are written."""
     import numpy as np
 
-    from mdpfn.result import plot_returns, write_json
+    from mdpfn.pictures import plot_returns
+    from mdpfn.storage import write_json
 
     files = []
     if save is not None:
@@ -199,9 +198,8 @@ def fit(
     from mdpfn.storage import check_place
     from mdpfn.weights import DEFAULT_WEIGHTS
 
-    for place in (out, save, report):
-        if place is not None:
-            check_place(place)
+    for place in filter(None, (out, save, report)):
+        check_place(place)
     given = pairs("columns", columns, "reward=profit")
     named = {role: name.split("+") if "+" in name else name for role, name in given.items()}
     agent = Agent.from_pretrained(weights or DEFAULT_WEIGHTS)
@@ -220,5 +218,5 @@ def fit(
             agent.report(report, title=Path(data).name)
     if save is not None:
         agent.save(save)
-    written = [str(path) for path in (None if vectors else out, report, save) if path is not None]
+    written = [str(path) for path in filter(None, (None if vectors else out, report, save))]
     answer(f"{agent.result}\nwritten: {', '.join(written)}", agent.result.to_dict() | {"written": written}, json)

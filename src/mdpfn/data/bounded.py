@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 from mdpfn.errors import MdpfnError
+from mdpfn.storage import cannot_read
 
 LONGEST_LINE = 131_072  # bytes, which is also what Python's csv takes for one field
 CHUNK = 2**16  # bytes
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse pipes, devices and directories, which may never end; a missing file is left to the caller."""
+    """Refuse what is not there, and pipes, devices and directories, which may never end."""
     try:
         regular = stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
-        return
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MdpfnError("the file", repr(str(path)), f"it cannot be read ({reason})", "check the path") from None
+        raise cannot_read(path, error, "check the path") from None
     if not regular:
         raise MdpfnError("the file", repr(str(path)), "it must be a regular file", "write what it holds to a file")
 

@@ -61,8 +61,6 @@ def sniff(path: Path, given: Given | None) -> Layout:
         with open_text(path) as file:
             header = file.readline().rstrip("\r\n")
             head = list(islice(file, SNIFFED_ROWS))
-    except FileNotFoundError:
-        raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path") from None
     except MdpfnError:  # which is a ValueError, and says more
         raise
     except (OSError, ValueError, EOFError, zlib.error) as error:

@@ -130,9 +130,6 @@ def has_polars() -> bool:
 
 def open_parquet(paths: Sequence[Path], given: Given | None) -> tuple[Columns, Any]:
     """The columns, and a lazy frame of polars or pieces by PyArrow."""
-    for path in paths:
-        if not path.exists():
-            raise MdpfnError("the file", repr(str(path)), "there is no such file", "check the path")
     if has_polars():
         import polars
 

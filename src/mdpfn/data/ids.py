@@ -7,6 +7,7 @@ import numpy as np
 from mdpfn.arrays import Ints
 from mdpfn.checks import checked_ids
 from mdpfn.data.columns import NamedColumn
+from mdpfn.data.place import first
 from mdpfn.errors import MdpfnError
 from mdpfn.spaces.codec import Codec, DiscreteCodec, LabelCodec
 from mdpfn.spaces.encoding import codec_of
@@ -43,16 +44,23 @@ class Ids:
 
     def _numbers(self, values: Any) -> Ints:
         """(k,) these numbers, which are ids as they are."""
-        if are_numbers(values):
-            bad = values[(values < 0) | (values >= self.largest) | (values != np.floor(values))]
-            if bad.size and np.isfinite(bad[0]):
-                parameter = "observation_space" if self.field == "state" else "action_space"
-                limit = f"numbers are ids, whole and from 0 to {self.largest - 1}"
-                remedy = f"make them text, which is taken for names, or list them all: {parameter}=[…]"
-                if self.field == "state":
-                    remedy += ", or cut them into bins: bins=…"
-                raise MdpfnError(self.field, f"{bad[0]} in an entry", limit, remedy)
+        row = self.first_refused(values)
+        if row is not None and np.isfinite(values[row]):
+            parameter = "observation_space" if self.field == "state" else "action_space"
+            limit = f"numbers are ids, whole and from 0 to {self.largest - 1}"
+            remedy = f"make them text, which is taken for names, or list them all: {parameter}=[…]"
+            if self.field == "state":
+                remedy += ", or cut them into bins: bins=…"
+            raise MdpfnError(self.field, f"{values[row]} in an entry", limit, remedy)
         return checked_ids(self.field, values)
+
+    def first_refused(self, values: Any) -> int | None:
+        """The first row whose number is no id; None if there is none, or values are not numbers that are ids."""
+        array = plain(values)
+        if self.codec is not None or not are_numbers(array):
+            return None
+        refused = (array < 0) | (array >= self.largest) | (array != np.floor(array))
+        return first(refused) if refused.any() else None
 
     def finished(self) -> tuple[Any, Codec]:
         """The space and the codec of everything that appeared."""

@@ -186,7 +186,7 @@ class DatasetReader:
         except MdpfnError as error:
             if "rewards" in piece or not place.columns or not isinstance(error.value, str):
                 raise
-            found = _first_refused(numbers, values)
+            found = numbers.first_refused(values)
             raise error if found is None else place.located(error, found, role) from None
 
     def _note_starts(self, piece: Mapping[str, Any], state: Ints, next_state: Ints, end: Ints, wanted: Ints) -> None:
@@ -225,16 +225,12 @@ def _rewards(piece: Mapping[str, Any]) -> tuple[Rewards, Bools]:
 def _floats(piece: Mapping[str, Any], role: str) -> Floats:
     values = plain(piece[role])
     if isinstance(values, np.ndarray) and values.dtype == object:
-        values = [np.nan if value is None or _is_na(value) else value for value in values.tolist()]
+        values = [np.nan if is_missing(value) else value for value in values.tolist()]
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         return finite_floats(role, values)  # which refuses them
     return array.reshape(-1) if array.ndim == 1 or array.size == len(array) else finite_floats(role, "a matrix")
-
-
-def _is_na(value: Any) -> bool:
-    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def _check_rewards(piece: Mapping[str, Any], rewards: Rewards, no_reward: Bools, place: Place) -> None:
@@ -262,15 +258,6 @@ def missing_value(piece: Mapping[str, Any], lacks: Mapping[str, Bools], row: int
         return MdpfnError(role, f"empty in {n_rows} row{'s' * (n_rows > 1)} or less", "every row needs one", remedy)
     error = MdpfnError(role, "empty", "every row needs one", remedy)
     return piece.get("place", Place()).located(error, row, role)  # type: ignore[no-any-return]
-
-
-def _first_refused(numbers: Ids, values: Any) -> int | None:
-    """The first row that has no id."""
-    array = plain(values)
-    if numbers.codec is None and are_numbers(array):
-        bad = (array < 0) | (array >= numbers.largest) | (array != np.floor(array))
-        return first(bad) if bad.any() else None
-    return None
 
 
 def _with_ends(next_states: Any, states: Any, terminated: Bools, alone: Bools) -> Any:

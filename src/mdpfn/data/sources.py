@@ -11,6 +11,7 @@ import numpy as np
 from mdpfn.data import files
 from mdpfn.data.columns import REQUIRED, TRANSITION, Columns, Given, by_roles, find_columns, listed
 from mdpfn.data.frames import Table
+from mdpfn.data.missing import taken
 from mdpfn.data.place import Place
 from mdpfn.errors import MdpfnError, shown
 
@@ -142,8 +143,7 @@ def _chained(parts: Iterator[Any], columns: Given | None) -> Source:
 
 def as_rows(source: Source | Table) -> Source:
     """The rows of a source, one by one."""
-    rows: Source = source if isinstance(source, Source) else source.rows()
-    return rows
+    return source if isinstance(source, Source) else source.rows()
 
 
 def _rows(transitions: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
@@ -192,17 +192,10 @@ def _episodes(dataset: Any) -> Iterator[dict[str, Any]]:
     for episode in dataset.iterate_episodes():
         n = len(episode.rewards)
         yield {
-            "state": _shifted(episode.observations, slice(0, n)),
+            "state": taken(episode.observations, np.arange(n)),
             "action": episode.actions,
             "reward": episode.rewards,
-            "next_state": _shifted(episode.observations, slice(1, n + 1)),
+            "next_state": taken(episode.observations, np.arange(1, n + 1)),
             "terminated": episode.terminations,
             "truncated": episode.truncations,
         }
-
-
-def _shifted(batch: Any, rows: slice) -> Any:
-    """Some rows of a batch of observations, however deep it is nested."""
-    if isinstance(batch, dict):
-        return {key: _shifted(part, rows) for key, part in batch.items()}
-    return tuple(_shifted(part, rows) for part in batch) if isinstance(batch, tuple) else batch[rows]

@@ -13,9 +13,10 @@ from mdpfn.evidence.table import PairTable, of_structure
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """State tokens are the *active* states (some pair visited), sorted, then one *unvisited* state per MDP.
+    """The state tokens of a table, and which of them its pairs and transitions belong to.
 
-    The unvisited state of an MDP stands for all its states none of whose pairs was visited, if there are any.
+    They are the *active* states (some pair visited), sorted, then one *unvisited* state per MDP, which
+    stands for all its states none of whose pairs was visited, if there are any.
     """
 
     active: Ints  # (active,) id of each active state, within its MDP

@@ -11,8 +11,9 @@ from mdpfn.planners.problem_info import ProblemInfo
 
 
 class Learner(ABC):
-    """Knows the sizes of a problem, its discount and perhaps its reward range; everything else it must observe.
+    """Something that learns to act in one problem with integer states.
 
+    It knows the sizes of the problem, its discount and perhaps its reward range; everything else it must observe.
     `evidence` holds what was observed before: a logged data set, an earlier run, or nothing. `settings` override
     attributes of the class.
     """

@@ -18,7 +18,7 @@ from mdpfn.online.underway import Underway
 from mdpfn.online.vector_learner import VectorLearner
 
 Arrays = dict[str, NDArray[Any]]
-LONGEST = 2**53  # transitions: beyond, floats cannot count
+LONGEST = 2**53  # steps, episodes: beyond, floats cannot count
 MOST_NEIGHBOURS = 1_000  # and steps to weigh them
 MEMORY, STARTS, COUNTS, SCALE = "memory.", "starts", "counts", "reward_scale"
 NEWEST, INCUMBENT, EPISODES, UNDER_WAY = "newest.", "incumbent.", "episodes.", "under_way."

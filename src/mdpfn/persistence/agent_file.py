@@ -9,8 +9,8 @@ from mdpfn.evidence.store import statistics_to_arrays
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
-from mdpfn.online.vector_store import learner_to_arrays
-from mdpfn.persistence.saved_problem import EXPLORER, FORESEEN, POLICY, STATISTICS, VECTORS, Arrays, SavedProblem, named
+from mdpfn.online.vector_store import Arrays, learner_to_arrays
+from mdpfn.persistence.saved_problem import EXPLORER, FORESEEN, POLICY, STATISTICS, VECTORS, SavedProblem, named
 from mdpfn.spaces.codec import Codec, LabelCodec
 from mdpfn.spaces.json import labels_to_json, space_to_json
 from mdpfn.storage import read_bundle, write_bundle

@@ -22,16 +22,13 @@ from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.options import Options
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
-from mdpfn.online.vector_store import restore_learner
+from mdpfn.online.vector_store import LONGEST, Arrays, restore_learner
 from mdpfn.spaces.codec import LabelCodec
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.json import labels_from_json, space_from_json
 from mdpfn.weights.limits import Limits
 
 STATISTICS, EXPLORER, FORESEEN, POLICY, VECTORS = "statistics.", "explorer.", "foreseen.", "acting_policy", "vectors."
-LONGEST = 2**53  # steps, episodes: beyond, floats cannot count
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from mdpfn.bench.environments.maze import DYNA_MAZE, FOUR_ROOMS, carved_maze
 from mdpfn.bench.environments.textbook_grid import RUSSELL_NORVIG_MAP
 from mdpfn.model.exact import optimal_q
 from mdpfn.model.mdp import TabularMDP
-from mdpfn.play.world import WALL, World
+from mdpfn.play.world import World, places_in
 
 MAPS: dict[str, Sequence[str]] = {  # of environments whose states are the cells of a map that are no walls, by rows
     **{f"gridworld-{n}x{n}": ["." * n] * n for n in (3, 5, 8)},
@@ -56,8 +56,7 @@ class Board:
     def of_world(cls, world: World) -> Board:
         """The map as it was drawn."""
         marks = [world.rows[r][c] for r, c in world.cells]
-        walls = [(r, c) for r, row in enumerate(world.rows) for c, mark in enumerate(row) if mark == WALL]
-        return cls(world.cells, _places(world.cells), marks, walls, UP_DOWN_LEFT_RIGHT)
+        return cls(world.cells, _named(world.cells), marks, places_in(world.rows, walls=True), UP_DOWN_LEFT_RIGHT)
 
     @classmethod
     def of_environment(cls, name: str, mdp: TabularMDP) -> Board:
@@ -65,9 +64,8 @@ class Board:
         marks = _marks(mdp)
         rows = MAPS.get(name)
         if rows is not None:
-            cells = [(r, c) for r, row in enumerate(rows) for c, mark in enumerate(row) if mark != WALL]
-            walls = [(r, c) for r, row in enumerate(rows) for c, mark in enumerate(row) if mark == WALL]
-            return cls(cells, _places(cells), marks, walls, ACTIONS.get(name, UP_DOWN_LEFT_RIGHT))
+            cells, walls = places_in(rows), places_in(rows, walls=True)
+            return cls(cells, _named(cells), marks, walls, ACTIONS.get(name, UP_DOWN_LEFT_RIGHT))
         if name == "taxi":
             return cls(*_taxi(), marks, [], ACTIONS[name])
         return cls.of_names([f"state {i}" for i in range(mdp.n_states)], [str(a) for a in range(mdp.n_actions)], marks)
@@ -93,7 +91,7 @@ class Board:
         }
 
 
-def _places(cells: Sequence[tuple[int, int]]) -> list[str]:
+def _named(cells: Sequence[tuple[int, int]]) -> list[str]:
     return [f"row {row + 1}, column {column + 1}" for row, column in cells]
 
 

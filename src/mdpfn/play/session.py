@@ -18,6 +18,7 @@ from mdpfn.errors import MdpfnError
 from mdpfn.explanation import Explanation
 from mdpfn.model.exact import Scorer
 from mdpfn.model.mdp import TabularMDP
+from mdpfn.online.options import Options
 from mdpfn.play.board import Board
 from mdpfn.play.runner import Runner, knowledge
 from mdpfn.play.world import World
@@ -53,15 +54,7 @@ class Scene:
         mdp = environment.build()
 
         def discounted(discount: float) -> TabularMDP:
-            return TabularMDP.from_sparse(
-                mdp.transition,
-                mdp.n_actions,
-                outcome_reward=mdp.outcome_reward,
-                discount=discount,
-                start=mdp.start,
-                terminal=mdp.terminal,
-                reward_std=mdp.reward_std,
-            )
+            return replace(mdp, discount=Options(discount=discount).discount)  # which refuses 1
 
         return cls(Board.of_environment(name, mdp), environment.horizon, discounted, mdp.discount)
 

@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ class World:
     @property
     def cells(self) -> list[tuple[int, int]]:
         """Row and column of every state."""
-        return [(r, c) for r, row in enumerate(self.rows) for c, mark in enumerate(row) if mark != WALL]
+        return places_in(self.rows)
 
     @property
     def horizon(self) -> int:
@@ -139,6 +139,11 @@ class World:
 
 
 NUMBERS = ("slip", "step_reward", "goal_reward", "pit_reward")
+
+
+def places_in(rows: Sequence[str], *, walls: bool = False) -> list[tuple[int, int]]:
+    """Row and column of every cell of a map that can be entered, or of its walls."""
+    return [(r, c) for r, row in enumerate(rows) for c, mark in enumerate(row) if (mark == WALL) == walls]
 
 
 def _check_rows(rows: tuple[str, ...]) -> None:

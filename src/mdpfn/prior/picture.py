@@ -12,9 +12,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from mdpfn.arrays import Floats, entry_rows
-from mdpfn.errors import check_installed
 from mdpfn.model.exact import optimal_q
 from mdpfn.model.mdp import TabularMDP
+from mdpfn.pictures import new_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,15 +28,13 @@ def draw_contact_sheet(mdps: Sequence[TabularMDP], path: Path) -> None:
     Nodes are states, coloured by V*/ρ; thin lines are possible transitions; arrows are where the optimal action
     most likely leads, coloured by the reward it pays. Terminal states are squares, likely starts have a red rim.
     """
-    check_installed("matplotlib", "drawing", "plot")
+    rows = -(-len(mdps) // COLUMNS)
+    figure = new_picture(3 * COLUMNS, 3 * rows + 0.9)
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
     from PIL import Image
 
-    rows = -(-len(mdps) // COLUMNS)
-    figure = Figure(figsize=(3 * COLUMNS, 3 * rows + 0.9), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(rows, COLUMNS, squeeze=False)).reshape(-1)
+    axes = figure.subplots(rows, COLUMNS, squeeze=False).reshape(-1)
     for axis, mdp in zip(axes, mdps, strict=False):
         _draw(axis, mdp)
     for axis in axes[len(mdps) :]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mdpfn.arrays import Bools
+from mdpfn.arrays import Bools, sums_by
 from mdpfn.model.mdp import TabularMDP
 
 SMALLEST_ADVANTAGE = 1e-4  # of the largest reward
@@ -20,7 +20,7 @@ def is_trivial(mdp: TabularMDP) -> bool:
     n_states, n_actions = mdp.n_states, mdp.n_actions
     state = np.repeat(np.arange(n_states), np.diff(mdp.transition.indptr[::n_actions]))
     edge = state * n_states + mdp.transition.indices
-    uniform = np.bincount(edge, weights=mdp.transition.data / n_actions, minlength=n_states**2).reshape(n_states, -1)
+    uniform = sums_by(edge, mdp.transition.data / n_actions, n_states**2).reshape(n_states, -1)
     value = np.linalg.solve(np.eye(n_states) - mdp.discount * uniform, mdp.reward.mean(axis=1))
     q = mdp.reward + mdp.discount * (mdp.transition @ value).reshape(n_states, n_actions)
     better = q.max(axis=1) - value > SMALLEST_ADVANTAGE * size

@@ -13,7 +13,8 @@ from mdpfn.checks import a_path
 from mdpfn.coverage import Coverage
 from mdpfn.explanation import ActionEvidence, Explanation
 from mdpfn.report.drawings import interval, policy_graph
-from mdpfn.result import Result, write_text
+from mdpfn.result import Result
+from mdpfn.storage import write_text
 
 MOST_ROWS = 300  # states that the page shows; policy.csv has all
 MOST_ASKED = 12  # pairs to collect data on

@@ -18,7 +18,7 @@ from mdpfn.errors import MdpfnError, shown
 
 
 class Codec(ABC):
-    """Values ↔ ids from 0 to n − 1. `field` is what errors call the values."""
+    """A map between values and ids from 0 to n − 1, both ways. `field` is what errors call the values."""
 
     n: int
     field: str
@@ -269,4 +269,6 @@ class _Numbering(dict[Any, int]):
 
 def is_missing(value: Any) -> bool:
     """Whether this is None, NaN or what pandas puts in their place."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return not isinstance(value, np.ndarray) and bool(value != value)

@@ -116,6 +116,8 @@ def to_json(value: Any) -> Any:
     """A value as JSON: NumPy's numbers become Python's own, arrays and tuples lists, what is not finite None."""
     if isinstance(value, dict):
         return {str(key): to_json(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return np.where(np.isfinite(value), value, np.array(None)).tolist()
     if isinstance(value, tuple | list | np.ndarray):
         return [to_json(part) for part in value]
     value = value.item() if isinstance(value, np.generic) else value

@@ -13,7 +13,10 @@ EDGE = 0.96  # tanh of where the bounds of the box lie for the Gaussian: they th
 
 @dataclass(frozen=True, eq=False)
 class SquashedGaussian:
-    """low + (high − low) (tanh z + 1) / 2 with z ~ N(mean, std²), independently in every dimension."""
+    """A Gaussian that tanh squashes into a box, independently in every dimension.
+
+    Actions are low + (high − low) (tanh z + 1) / 2 with z ~ N(mean, std²).
+    """
 
     low: Floats  # (m,)
     high: Floats

@@ -24,7 +24,7 @@ ON_GRID = 1e-6  # of the range of an action: so near, and it is the same
 
 def is_vector_space(space: Any) -> bool:
     """Whether observations of a space are vectors: it is a Box, or a Dict or Tuple with a Box in it."""
-    return isinstance(space, spaces.Box) or any(map(is_vector_space, _children(space)))
+    return isinstance(space, spaces.Box) or any(is_vector_space(part) for _, part in _parts(space))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +155,7 @@ class GridCodec(Codec):
 
     def _codes_of(self, points: Floats) -> Floats:
         width = np.where(self._high > self._low, self._high - self._low, 1.0)
-        codes: Floats = np.clip(2 * (points - self._low) / width - 1, -1, 1)
-        return codes
+        return np.clip(2 * (points - self._low) / width - 1, -1, 1)
 
     def decode(self, number: int) -> Any:
         """The action with this number."""
@@ -202,21 +201,17 @@ def _candidates(m: int, config: SmootherConfig) -> Floats:
     return np.unique(np.concatenate([axes, corners]), axis=0)
 
 
-def _children(space: Any) -> list[Any]:
-    """The parts of a Dict or Tuple."""
+def _parts(space: Any) -> list[tuple[Any, Any]]:
+    """The parts of a Dict or Tuple by their keys; none of any other space."""
     if isinstance(space, spaces.Dict):
-        return list(space.spaces.values())
-    return list(space.spaces) if isinstance(space, spaces.Tuple) else []
-
-
-def _keys(space: Any) -> list[Any]:
-    return list(space.spaces) if isinstance(space, spaces.Dict) else list(range(len(space.spaces)))
+        return list(space.spaces.items())
+    return list(enumerate(space.spaces)) if isinstance(space, spaces.Tuple) else []
 
 
 def _size(space: Any) -> int:
     """How many numbers an observation has."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        return sum(map(_size, _children(space)))
+        return sum(_size(part) for _, part in _parts(space))
     if isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         return int(spaces.flatdim(space))
     limit = "beside boxes there may be Discrete, MultiDiscrete and MultiBinary parts"
@@ -226,9 +221,9 @@ def _size(space: Any) -> int:
 def _flat(space: Any, value: Any) -> Iterator[Floats]:
     """The numbers of an observation, part by part; raises if its form is another one."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        if len(value) != len(_keys(space)):
+        if len(value) != len(_parts(space)):
             raise ValueError("too many or too few parts")
-        for key, part in zip(_keys(space), _children(space), strict=True):
+        for key, part in _parts(space):
             yield from _flat(part, value[key])
         return
     array = np.asarray(value, dtype=np.float64)
@@ -247,8 +242,8 @@ def _flat(space: Any, value: Any) -> Iterator[Floats]:
 def _first(space: Any, value: Any) -> tuple[Any, Any]:
     """The first simple part of a space, and of a value of it."""
     while isinstance(space, spaces.Dict | spaces.Tuple):
-        key = _keys(space)[0]
-        space, value = space[key], value[key]
+        key, space = _parts(space)[0]
+        value = value[key]
     return space, value
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mdpfn.arrays import Bools, Floats
+from mdpfn.arrays import Bools, Floats, sums_by
 from mdpfn.model.empirical import EmpiricalModel
 from mdpfn.model.mdp import TabularMDP
 from mdpfn.model.solvers import boltzmann_policy, greedy_value
@@ -43,8 +43,8 @@ class TrainingBatch:
         state = np.repeat(np.arange(len(batch.first_pair)), batch.n_actions[batch.state_mdp])
         self.state = state
         advantage = greedy_value(self.q, batch.first_pair)[state] - self.q
-        pairs = np.bincount(batch.pair_mdp, weights=self.open)
-        typical = np.bincount(batch.pair_mdp, weights=advantage * self.open) / np.maximum(pairs, 1)
+        pairs = sums_by(batch.pair_mdp, self.open)
+        typical = sums_by(batch.pair_mdp, advantage * self.open) / np.maximum(pairs, 1)
         self.target = boltzmann_policy(
             self.q, batch.first_pair, temperature * np.maximum(typical, 1e-9)[batch.pair_mdp]
         )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mdpfn.arrays import sums_by
 from mdpfn.network.features import CERTAINTY_EQUIVALENT_VALUE, DOUBT
 from mdpfn.network.network import PolicyNetwork
 from mdpfn.network.tensors import tensors_of
@@ -48,6 +49,6 @@ def _outputs(network: PolicyNetwork, training_batch: TrainingBatch) -> tuple[Ten
     middle = network.config.quantiles.index(0.5)
     raw = torch.cat([undone[:, :middle], offset[:, middle : middle + 1], undone[:, middle:]], dim=1)
     owner = training_batch.rollout.batch.pair_mdp
-    n_open = np.bincount(owner, weights=training_batch.open)
+    n_open = sums_by(owner, training_batch.open)
     weight = training_batch.open / np.maximum(n_open, 1)[owner]
     return raw, rows, torch.from_numpy(training_batch.scaled_q), torch.from_numpy(weight)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.online.vector_problem import VectorProblem
-from mdpfn.result import new_picture, save_picture
+from mdpfn.pictures import new_picture, save_picture
 from mdpfn.spaces.json import to_json
 
 NEAREST = 3  # transitions of every action

@@ -7,7 +7,7 @@ import numpy as np
 from mdpfn.arrays import Floats
 from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_learner import VectorLearner
-from mdpfn.result import new_picture, save_picture
+from mdpfn.pictures import new_picture, save_picture
 
 POINTS = 60  # of the grid, per dimension
 ARROWS = 24  # points per dimension at which the policy is shown

@@ -36,7 +36,7 @@ SPREAD = 1.08  # that values of the logged policy have beyond that of draws
 
 
 class Worth:
-    """Values of policies of one problem."""
+    """The evaluator of policies of one problem, in models that its data and the prior allow."""
 
     def __init__(self, plan: Plan, starts: Mapping[int, int] | None) -> None:
         assert plan.observed is not None

@@ -14,7 +14,6 @@ LABELS = {
     "gridworld-3x3": "GridWorld 3×3",
     "gridworld-5x5": "GridWorld 5×5",
     "frozen-lake": "FrozenLake",
-    "in-context": "in-context",
     "ucbvi": "UCB-VI",
     "q-learning": "Q-learning",
     "ucb-h": "UCB-H",

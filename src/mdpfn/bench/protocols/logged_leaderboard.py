@@ -29,7 +29,7 @@ LEAST_VISITS = (5, 10, 20, 50)  # N∧ of SPIBB
 
 @dataclass(frozen=True)
 class LoggedProtocol:
-    """Logs of every environment."""
+    """How many logs of every environment there are, of how many episodes and of which policies."""
 
     seeds: int = 2
     episodes: tuple[int, ...] = (10, 32, 100, 316, 1_000, 3_162, 10_000)
