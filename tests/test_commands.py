@@ -148,6 +148,35 @@ def test_an_agent_is_saved_resumed_asked_explained_and_exported(
     assert json.loads(policy.read_text())["greedy"][0] == actions[0]
 
 
+def test_an_interrupt_after_learning_loses_nothing(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mdpfn.result.Result.to_dict", interrupted)
+    saved = tmp_path / "lake.safetensors"
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, *["solve", "FrozenLake-v1", "--episodes", "3", "--weights"], weights, "--save", str(saved))
+    assert ended.value.code == 130
+    assert "--resume" in capsys.readouterr().out
+    assert len(Agent.load(saved).problem.history.returns) == 3
+
+
+def test_an_unknown_name_is_said_to_be_one(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places, choices = ["mild", "mild", "hot", "hot"], ["go", "stay"] * 2
+    agent = Agent.from_pretrained(weights).fit((places, choices, [1.0] * 4, places[::-1]))
+    agent.save(tmp_path / "agent.safetensors")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run(monkeypatch, "predict", str(tmp_path / "agent.safetensors"), "midl")
+    shown = capsys.readouterr()
+    assert shown.out.strip() in ("go", "stay")
+    assert "midl" in shown.err
+
+
 def test_names_are_predicted_for(
     tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

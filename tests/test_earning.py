@@ -234,12 +234,20 @@ class TestTheRule:
 
     def test_what_is_told_of_rewards_is_the_unit_but_a_cliff_is_no_treasure(self):
         table, prices = history(np.random.default_rng(0)).table(), {}
-        for told in (None, (-100.0, 7.0), (-100.0, 0.0)):
+        for told in (None, (-100.0, 7.0), (-100.0, 0.0), (0.0, 0.0)):
             explorer = EarningExplorer()
             explorer.plan(table, ProblemInfo.of(0.9, told), Clock(budget=64))
             prices[told] = float(explorer.carried.scalars[2])
         assert prices[-100.0, 7.0] == pytest.approx(prices[None] * 7 / EarningConfig().usual_reward)
-        assert prices[-100.0, 0.0] == prices[None]
+        assert prices[-100.0, 0.0] == prices[0.0, 0.0] == prices[None]
+
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    def test_told_costs_are_the_unit(self, scale):
+        statistics = Statistics.from_transitions([0, 1], [0, 0], [-scale] * 2, [1, 2], n_states=5, n_actions=2)
+        explorer = EarningExplorer()
+        explorer.plan(statistics.table(), ProblemInfo.of(0.9, (-scale, 0.0)), Clock(budget=64))
+        first = EarningConfig().price * 10 * scale  # of a horizon of 10 steps
+        assert explorer.carried.scalars[2] == pytest.approx(first)
 
     def test_a_goal_that_pays_once_is_worth_less_looking_around_than_one_that_pays_on(self):
         prices = []

@@ -13,8 +13,10 @@ from gymnasium import spaces
 from mdpfn import Agent, Statistics, Transition
 from mdpfn.baselines import BASELINES
 from mdpfn.baselines.problem import baseline_problem
+from mdpfn.cli.comparison import final_return
 from mdpfn.evidence.layout import Layout
 from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.online.env_adapters import spaces_of
 from mdpfn.online.options import Options
 from mdpfn.planners.classical import ALL_PLANNERS, estimate
 from mdpfn.planners.problem_info import ProblemInfo
@@ -54,6 +56,41 @@ def test_solving_takes_no_action_that_does_not_exist(weights: str) -> None:
         assert {action for place, action, _ in env.taken if place == 3} == {0, 1, 2}
         assert result.evaluation.mean() >= 10
         assert "of the others' 11 state-action pairs" in str(result.coverage)
+
+
+class Choosy(gym.Env[Any, Any]):
+    """Of many places one is drawn; of two actions one exists there, and the episode ends."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, observation_space: gym.Space[Any]) -> None:
+        self.observation_space = observation_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.place = self.observation_space.sample()
+        return self.place, {"action_mask": self.mask()}
+
+    def mask(self) -> np.ndarray:
+        odd = int(np.sum(self.place) * 1000) % 2
+        return np.array([odd, 1 - odd], dtype=np.int8)
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.mask()[action]
+        return self.place, 1.0, True, False, {"action_mask": self.mask()}
+
+
+@pytest.mark.parametrize("space", [spaces.Discrete(500), spaces.Box(0, 1, (2,))], ids=["states", "vectors"])
+def test_a_policy_is_tried_out_with_masks_in_places_that_were_never_seen(space: gym.Space[Any]) -> None:
+    env = Choosy(space)
+    result = Agent.from_pretrained().solve(env, episodes=30, seed=0, evaluate=30)
+    assert result.evaluation.mean() == 1.0
+    problem = baseline_problem("r-max", *spaces_of(env), Options(discount=0.9), seed=0) if space.shape == () else None
+    if problem is not None:
+        problem.run(env, 30, seed=0)
+        assert final_return(problem, env, 30, seed=0) == 1.0
 
 
 @pytest.mark.parametrize("name", list(BASELINES))

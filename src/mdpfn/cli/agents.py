@@ -26,7 +26,7 @@ def predict(agent: SavedAgent, observations: Observations, json: bool = False) -
     from mdpfn.spaces.json import to_json
 
     loaded, observed = _read(agent, observations)
-    actions = [to_json(loaded.predict(observation, on_unknown="best")[0]) for observation in observed]
+    actions = [to_json(loaded.predict(observation)[0]) for observation in observed]
     answer("\n".join(map(str, actions)), {"actions": actions}, json)
 
 

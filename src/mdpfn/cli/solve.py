@@ -94,10 +94,20 @@ def solve(
         with LiveTable(env, episodes, Console(stderr=json)) as table:
             name = agent.model.name
             result = agent.solve(make(), episodes, **options, on_episode=partial(table.update, name, lived=lived))
+            if save is not None:
+                agent.save(save)
             table.finish(name, float(result.evaluation.mean()))
             for name, problem in baselines.items():
                 problem.run(make(), episodes, seed=seed, on_episode=partial(table.update, name))
                 table.finish(name, final_return(problem, make(), EVALUATION_EPISODES, seed))
+        report: dict[str, Any] = {"env": env, "env_arg": arguments, "bins": bins, "episodes": episodes, "seed": seed}
+        returns = {agent.model.name: agent.problem.history.returns}
+        returns |= {name: problem.history.returns for name, problem in baselines.items()}
+        report |= {"discount": used_discount, "returns": returns, "final_policy_returns": table.final_returns}
+        report["result"] = result.to_dict()
+        report["written"] = [*map(str, filter(None, [save])), *_drawn(report, out)]
+        written = f"\nwritten: {', '.join(report['written'])}" if report["written"] else ""
+        answer(f"{result}{written}", report, json)
     except MdpfnError:
         if agent.evidence.n_transitions > known:  # the environment failed on the way
             print(f"mdpfn: ended {_kept(agent, save, env, env_arg, bins)[0]}", file=sys.stderr)
@@ -106,33 +116,21 @@ def solve(
         said, content = _kept(agent, save, env, env_arg, bins)
         answer(f"interrupted {said}", {"interrupted": True, **content}, json)
         raise SystemExit(INTERRUPTED) from None
-    report: dict[str, Any] = {"env": env, "env_arg": arguments, "bins": bins, "episodes": episodes, "seed": seed}
-    returns = {agent.model.name: agent.problem.history.returns}
-    returns |= {name: problem.history.returns for name, problem in baselines.items()}
-    report |= {"discount": used_discount, "returns": returns, "final_policy_returns": table.final_returns}
-    report["result"] = result.to_dict()
-    report["written"] = list(map(str, _written(agent, report, out, save)))
-    written = f"\nwritten: {', '.join(report['written'])}" if report["written"] else ""
-    answer(f"{result}{written}", report, json)
 
 
-def _written(agent: Any, report: dict[str, Any], out: Path | None, save: Path | None) -> list[Path]:
-    """The files that were asked for, now that they are written."""
+def _drawn(report: dict[str, Any], out: Path | None) -> list[str]:
+    """The files in the directory that was asked for, now that they are written."""
+    if out is None:
+        return []
     import numpy as np
 
     from mdpfn.pictures import plot_returns
     from mdpfn.storage import write_json
 
-    files = []
-    if save is not None:
-        agent.save(save)
-        files.append(save)
-    if out is not None:
-        returns = {name: np.array(values) for name, values in report["returns"].items()}
-        plot_returns(returns, out / "curve.png", title=report["env"])
-        write_json(out / "result.json", report)
-        files += [out / "curve.png", out / "result.json"]
-    return files
+    returns = {name: np.array(values) for name, values in report["returns"].items()}
+    plot_returns(returns, out / "curve.png", title=report["env"])
+    write_json(out / "result.json", report)
+    return [str(out / "curve.png"), str(out / "result.json")]
 
 
 def _kept(

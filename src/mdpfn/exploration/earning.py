@@ -285,11 +285,13 @@ class EarningExplorer:
         """The unit of rewards: the largest that was seen, mixed with a usual one as long as there is time to find it.
 
         Rewards below zero count by their average: a cliff to avoid is no treasure to look for. Who knows the largest
-        reward there can be, and that it is one, has no need to guess.
+        reward there can be, and that it is one, has no need to guess; who knows that all are costs, up to which size.
         """
         if 0 < info.reward_high[0] < np.inf:
             return float(info.reward_high[0])
         usual, paid = self.config.usual_reward, rows.reward != 0
+        if info.reward_low[0] < 0 >= info.reward_high[0]:
+            usual = min(usual, -float(info.reward_low[0]))
         if not paid.any():
             return usual
         average = float(np.abs(rows.reward) @ rows.n_visits / rows.n_visits[paid].sum())

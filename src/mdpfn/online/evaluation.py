@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Bools, Floats
+from mdpfn.checks import checked_action_mask
 from mdpfn.evidence import State, Transition
 from mdpfn.online.env_adapters import adapter_of
 from mdpfn.online.history import History
@@ -33,7 +34,7 @@ class FixedPolicy:
 
 
 def evaluate(
-    choose: Callable[[State], int],
+    choose: Callable[[State, Bools | None], int],
     env: Any,
     encoding: SpaceEncoding,
     episodes: int,
@@ -41,8 +42,23 @@ def evaluate(
     seed: int | None = None,
     max_episode_steps: int | None = None,
 ) -> Floats:
-    """(episodes,) undiscounted returns of a policy; states that were never seen have ids beyond the known ones."""
-    actor = FixedPolicy(choose)
-    envs = adapter_of(env, encoding, encoding.find, max_episode_steps)
+    """(episodes,) undiscounted returns of a policy, a function of states and of masks (A,) where actions do not exist.
+
+    States that were never seen have ids beyond the known ones.
+    """
+    masks: dict[Any, Bools] = {}
+
+    def noted(observation: Any, action_mask: Any = None) -> State:
+        state = encoding.find(observation)
+        if action_mask is not None:
+            masks[_key(state)] = np.array(checked_action_mask(action_mask, encoding.actions.n))
+        return state
+
+    actor = FixedPolicy(lambda state: choose(state, masks.get(_key(state))))
+    envs = adapter_of(env, encoding, noted, max_episode_steps)
     run_episodes(actor, envs, seed=seed, goes_on=lambda: len(actor.history.returns) < episodes)
     return np.array(actor.history.returns)
+
+
+def _key(state: State) -> Any:
+    return state.tobytes() if isinstance(state, np.ndarray) else state

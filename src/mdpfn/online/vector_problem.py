@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mdpfn.arrays import Floats
+from mdpfn.arrays import Bools, Floats
 from mdpfn.checks import checked_action_mask, masks_of
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import State
@@ -66,9 +66,9 @@ class VectorProblem(Problem[VectorLearner]):
             self.learner.take_back(before)
             raise
 
-    def best_action(self, x: State) -> int:
-        """The number of the best known action."""
-        return int(self.learner.greedy(np.asarray(x)[None])[0])
+    def best_action(self, x: State, mask: Bools | None = None) -> int:
+        """The number of the best known action, of those that a mask (A,) allows."""
+        return int(self.learner.greedy(np.asarray(x)[None], None if mask is None else mask[None])[0])
 
     def predict(self, observation: Any, action_mask: Any, *, deterministic: bool) -> Any:
         """The best action for one observation, or actions for a batch of them; or drawn from the policy."""

@@ -53,7 +53,11 @@ class ActionSampler:
         self.rng = rng
         self._cumulative: list[list[float]] = policy.cumsum(axis=1).tolist()
 
-    def __call__(self, state: int) -> int:
-        """An action of this state."""
+    def __call__(self, state: int, mask: Bools | None = None) -> int:
+        """An action of this state, one of those that a mask (A,) allows."""
         row = self._cumulative[state]
+        if mask is not None:
+            chance = np.diff(row, prepend=0.0) * mask
+            row = (chance if chance.any() else mask.astype(np.float64)).cumsum().tolist()
+            return bisect_right(row, self.rng.random() * row[-1], hi=int(mask.nonzero()[0][-1]))
         return bisect_right(row, self.rng.random(), hi=len(row) - 1)

@@ -54,7 +54,8 @@ def policy_graph(result: Result) -> str:
     note = f" {more:,} more states are not drawn." if more else ""
     return (
         f'<div class="wide"><svg class="graph" role="img" aria-label="Flow of the recommended policy" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" style="min-width:{min(width, 640):.0f}px">{edges}{nodes}</svg></div>'
+        f'viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'style="min-width:{min(width, 640):.0f}px; max-width:{1.5 * width:.0f}px">{edges}{nodes}</svg></div>'
         f'<p class="note">A circle is a state, the larger the more often it was visited; below it what is recommended. '
         f"Lines show where that leads, the thicker the more often.{note}</p>"
     )
