@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mdpfn.bench.figures import update_readme
+from mdpfn.bench.figures import tables
+from mdpfn.errors import MdpfnError
 
 RESULTS = Path("results")
 PAGES = (
@@ -16,6 +17,22 @@ PAGES = (
     "docs/tutorials/vectors.md",
 )
 
+
+def update_page(page: Path, results: Path) -> None:
+    """Put every table between its markers `<!-- results:NAME -->` and `<!-- /results:NAME -->`, if it has them."""
+    text = page.read_text(encoding="utf-8")
+    for name, table in tables(results).items():
+        start, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
+        if start not in text:
+            continue
+        before, _, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not closed:
+            raise MdpfnError(page.name, f"without {end}", f"a table that starts at {start} must end", "add it")
+        text = f"{before}{start}\n{table.markdown()}\n{end}{after}"
+    page.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    for page in PAGES:
-        update_readme(Path(page), RESULTS)
+    for name in PAGES:
+        update_page(Path(name), RESULTS)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from rich.console import Console
+from scripts.update_pages import update_page
 
 from mdpfn import cli
-from mdpfn.bench.figures import draw_figures, tables, tables_in, update_readme
+from mdpfn.bench.figures import draw_figures, tables, tables_in
 from mdpfn.bench.figures.data import curve, group, label, option, read
 from mdpfn.bench.figures.leaderboard import Scores, earned_between
 from mdpfn.bench.figures.style import PALETTE
@@ -279,18 +280,18 @@ class TestReadme:
     def test_tables_replace_what_is_between_their_markers(self, results: Path) -> None:
         readme = results / "README.md"
         readme.write_text("# a\n<!-- results:convergence -->\nstale\n<!-- /results:convergence -->\nend\n")
-        update_readme(readme, results)
+        update_page(readme, results)
         text = readme.read_text()
         assert text.startswith("# a\n<!-- results:convergence -->\n|  | GridWorld 3×3 |")
         assert text.endswith("\n<!-- /results:convergence -->\nend\n")
         assert "stale" not in text
-        update_readme(readme, results)
+        update_page(readme, results)
         assert readme.read_text() == text
 
     def test_a_readme_without_markers_stays(self, results: Path) -> None:
         readme = results / "README.md"
         readme.write_text("# a\n")
-        update_readme(readme, results)
+        update_page(readme, results)
         assert readme.read_text() == "# a\n"
 
     def test_the_command_leaves_it_alone(
@@ -309,7 +310,7 @@ class TestReadme:
         readme = results / "README.md"
         readme.write_text("<!-- results:offline -->\n")
         with pytest.raises(MdpfnError, match="/results:offline"):
-            update_readme(readme, results)
+            update_page(readme, results)
 
 
 def test_groups_keep_their_order() -> None:

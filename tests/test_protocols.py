@@ -279,9 +279,9 @@ class TestConvergence:
         assert (protocol.acting_temperature, protocol.ucbvi_bonus, protocol.q_learning_epsilon) == (1.0, 1.0, 0.1)
 
     @pytest.mark.parametrize(("environment", "expected"), [("gridworld-3x3", 16), ("gridworld-5x5", 53)])
-    def test_ucbvi_takes_as_long_as_in_the_paper(self, environment: str, expected: int) -> None:
+    def test_ucbvi_takes_as_long_as_in_the_paper(self, weights: StoredWeights, environment: str, expected: int) -> None:
         protocol = ConvergenceProtocol(seeds=1)
-        (row,) = convergence.measure(protocol, ENVIRONMENTS[environment], protocol.methods(None)[1])
+        (row,) = convergence.measure(protocol, ENVIRONMENTS[environment], protocol.methods(weights)[1])
         assert row == {"seed": 0, "episodes": expected}
 
     def test_is_never_claimed_too_early(self, weights: StoredWeights) -> None:

@@ -30,7 +30,7 @@ from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.persistence.agent_file import read_agent, write_agent
 from mdpfn.persistence.saved_problem import refusing_damage
 from mdpfn.plan import OnUnknown
-from mdpfn.report import write_report
+from mdpfn.report.page import write_report
 from mdpfn.result import Result
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.squashed import SquashedGaussian

@@ -33,7 +33,7 @@ class SpaceEncoding:
         observation_space: Any,
         action_space: Any,
         *,
-        largest: tuple[int, int],
+        largest: tuple[float, float] = (math.inf, math.inf),
         states: Sequence[Any] = (),
         actions: Sequence[Any] = (),
     ) -> SpaceEncoding:
@@ -47,7 +47,7 @@ class SpaceEncoding:
         return self.states.find(observation)
 
 
-def codec_of(space: Any, field: str, largest: int, labels: Sequence[Any] = ()) -> Codec:
+def codec_of(space: Any, field: str, largest: float, labels: Sequence[Any] = ()) -> Codec:
     """The codec of a space: a Gymnasium space, a number n for Discrete(n), a list of labels, or None.
 
     A finite space is numbered as a whole if it has at most `largest` values. Larger ones, spaces of other

@@ -13,7 +13,7 @@ from mdpfn.bench.figures import (
     sizes,
 )
 from mdpfn.bench.figures.data import read
-from mdpfn.bench.figures.tables import tables, tables_in, update_readme
+from mdpfn.bench.figures.tables import tables, tables_in
 
 FIGURES = (
     learning_curves, offline, leaderboard_curves, depth, posterior, calibration, sizes, compute,
@@ -25,4 +25,4 @@ def draw_figures(results: Path, directory: Path) -> list[Path]:
     return [path for figure in FIGURES if (rows := read(results / figure.CSV)) for path in figure.draw(rows, directory)]
 
 
-__all__ = ["FIGURES", "draw_figures", "tables", "tables_in", "update_readme"]
+__all__ = ["FIGURES", "draw_figures", "tables", "tables_in"]

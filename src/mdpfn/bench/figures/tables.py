@@ -1,4 +1,4 @@
-"""Tables drawn from result files: as Markdown, between the markers of a README, and in the terminal."""
+"""Tables drawn from result files."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -11,7 +11,6 @@ from mdpfn.bench.figures.calibration import coverage
 from mdpfn.bench.figures.data import BENCHMARKS, Row, curve, group, label, option, read
 from mdpfn.bench.figures.leaderboard import Scores, earned_between
 from mdpfn.bench.figures.table import Table
-from mdpfn.errors import MdpfnError
 
 SOLVED = 0.95  # of the optimal value
 WORST = 0.1  # share of the scores that count as the worst
@@ -273,18 +272,3 @@ def tables_in(path: Path) -> list[Table]:
 def tables(results: Path) -> dict[str, Table]:
     """All tables for which there is a result file."""
     return {name: make(rows) for name, (file, make) in TABLES.items() if (rows := read(results / file))}
-
-
-def update_readme(readme: Path, results: Path) -> None:
-    """Put every table between its markers `<!-- results:NAME -->` and `<!-- /results:NAME -->`, if it has them."""
-    text = readme.read_text(encoding="utf-8")
-    for name, table in tables(results).items():
-        start, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
-        if start not in text:
-            continue
-        before, _, rest = text.partition(start)
-        _, closed, after = rest.partition(end)
-        if not closed:
-            raise MdpfnError(readme.name, f"without {end}", f"a table that starts at {start} must end", "add it")
-        text = f"{before}{start}\n{table.markdown()}\n{end}{after}"
-    readme.write_text(text, encoding="utf-8")

@@ -31,25 +31,23 @@ class ConvergenceProtocol:
     ucbvi_bonus: float = 1.0
     q_learning_epsilon: float = 0.1
 
-    def methods(self, weights: StoredWeights | None) -> list[Method]:
-        """The baselines, slowest first, and the agent as it is shipped and as the paper has it, if there are weights.
+    def methods(self, weights: StoredWeights) -> list[Method]:
+        """The baselines, slowest first, and the agent as it is shipped and as the paper has it.
 
         The paper's way: the network's own softmax policy acts, at the temperature of the paper; at the depth that the
         network was made for, and at the paper's.
         """
-        methods = [
+        softmax = {"exploration": "softmax", "acting_temperature": self.acting_temperature}
+        ways: tuple[dict[str, Any], ...] = ({}, softmax, {"depth": self.depth, **softmax})
+        return [
             Method("q-learning", {"epsilon": self.q_learning_epsilon}),
             Method("ucbvi", {"bonus": self.ucbvi_bonus}),
+            *(Method(IN_CONTEXT, options, weights) for options in ways),
         ]
-        if weights is not None:
-            softmax = {"exploration": "softmax", "acting_temperature": self.acting_temperature}
-            ways: tuple[dict[str, Any], ...] = ({}, softmax, {"depth": self.depth, **softmax})
-            methods += [Method(IN_CONTEXT, options, weights) for options in ways]
-        return methods
 
 
-def cells(protocol: ConvergenceProtocol, weights: StoredWeights | None) -> list[Cell]:
-    """The baselines, and the agent if there are weights."""
+def cells(protocol: ConvergenceProtocol, weights: StoredWeights) -> list[Cell]:
+    """The baselines, and the agent with these weights."""
     environments = [ENVIRONMENTS[name] for name in protocol.environments]
     return cells_on(environments, protocol.methods(weights), protocol, measure)
 

@@ -78,6 +78,6 @@ def measure(protocol: LearningCurveProtocol, environment: Environment, method: M
 def mean_return(mdp: TabularMDP, policy: Floats, horizon: int, episodes: int, seed: int) -> float:
     """The undiscounted return of π (S, A) over `horizon` steps, averaged over episodes (B.2)."""
     env = TabularEnv(mdp, horizon=horizon, terminates=False)
-    encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions, largest=(mdp.n_states, mdp.n_actions))
+    encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions)
     choose = ActionSampler(policy, np.random.default_rng([seed, 1]))
     return float(evaluate(choose, env, encoding, episodes, seed=seed).mean())

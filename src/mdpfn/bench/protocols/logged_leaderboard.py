@@ -82,8 +82,7 @@ def learned(mdp: TabularMDP, method: Method, log: Log, seed: int) -> Floats:
         problem = baseline_problem(method.name, *sizes, told, seed=seed, statistics=log.statistics, **options)
         return problem.learner.plan()
     agent = Agent(method.weights.load())
-    largest = agent.limits.states, agent.limits.actions
-    encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions, largest=largest)
+    encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # little data is what is measured
         told = Options(discount=mdp.discount, **method.options)

@@ -31,16 +31,14 @@ class OfflineProtocol:
     depth: int = 24
     penalties: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)  # c of VI-LCB; the paper settles on 0.1
 
-    def methods(self, weights: StoredWeights | None) -> list[Method]:
-        """VI-LCB at every penalty, and the agent as it is shipped and at the paper's depth, if there are weights."""
-        methods = [Method("vi-lcb", {"penalty": penalty}) for penalty in self.penalties]
-        if weights is None:
-            return methods
-        return [Method(IN_CONTEXT, weights=weights), Method(IN_CONTEXT, {"depth": self.depth}, weights), *methods]
+    def methods(self, weights: StoredWeights) -> list[Method]:
+        """The agent as it is shipped and at the paper's depth, and VI-LCB at every penalty."""
+        ours = [Method(IN_CONTEXT, weights=weights), Method(IN_CONTEXT, {"depth": self.depth}, weights)]
+        return [*ours, *(Method("vi-lcb", {"penalty": penalty}) for penalty in self.penalties)]
 
 
-def cells(protocol: OfflineProtocol, weights: StoredWeights | None) -> list[Cell]:
-    """VI-LCB, and the agent if there are weights."""
+def cells(protocol: OfflineProtocol, weights: StoredWeights) -> list[Cell]:
+    """VI-LCB, and the agent with these weights."""
     environments = [ENVIRONMENTS[name] for name in protocol.environments]
     return cells_on(environments, protocol.methods(weights), protocol, measure)
 
@@ -70,7 +68,7 @@ def recover(
 def uniform_stream(mdp: TabularMDP, seed: int, n_transitions: int, horizon: int) -> list[Transition]:
     """Transitions of the uniform policy, from the start again after `horizon` steps or in a terminal state."""
     env = TabularEnv(mdp, horizon=horizon)
-    encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions, largest=(mdp.n_states, mdp.n_actions))
+    encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions)
     envs = adapter_of(env, encoding, encoding.find)
     rng = np.random.default_rng([seed, 1])  # the environment has the bare seed
     actor = FixedPolicy(lambda state: int(rng.integers(mdp.n_actions)))
