@@ -340,6 +340,26 @@ def blas_threads():
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
+class OneStep(gym.Env):
+    """A context, a decision, and the end of the episode: half is earned on average by whoever looks at the context."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float64)
+    action_space = spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.context = self.np_random.uniform(-1, 1, 2)
+        return self.context, {}
+
+    def step(self, action):
+        return self.context, float(self.context[0] * (action - 1)), True, False, {}
+
+
+def test_where_every_step_ends_an_episode_there_is_nothing_to_be_curious_about():
+    result = Agent.from_pretrained().solve(OneStep(), 90, seed=0)
+    assert result.returns[-40:].mean() > 0.35
+
+
 def test_exploiting_only():
     result = Agent.from_pretrained().solve(rail(), episodes=3, seed=0, explore=False, replan_every=15)
     assert len(result.returns) == 3

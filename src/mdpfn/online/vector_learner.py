@@ -63,6 +63,8 @@ class VectorLearner:
         if lived is None:
             return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))
         q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and self.explore)
+        if lived.plan.is_lost and not q.any():  # nothing unknown follows, as where every step ends an episode
+            q = lived.plan.action_values(x[None], self.config)
         q = q + TIE * self.rng.random(q.shape) * np.maximum(1, np.abs(q))
         return int(_masked(q, mask).argmax())
 
