@@ -141,6 +141,38 @@ class TestEpisodes:
         with pytest.raises(MdpfnError, match=r"'31\.1\.2026'.*2026-01-31"):
             tiny_agent().fit(other, columns=ROLES)
 
+    def test_gaps_in_files_are_of_the_kind_of_times(self, tmp_path: Path, reader: str) -> None:
+        dates = {**JOURNEY, "time": [f"2026-01-{day:02}" for day in (1, 2, 3, 1, 2)]}
+        for log, gap, says in ((dates, 3, "times are dates"), (JOURNEY, timedelta(days=3), "times are numbers")):
+            with pytest.raises(MdpfnError, match=says):
+                tiny_agent().fit(written(tmp_path / "log.csv", log), columns=ROLES, max_gap=gap)
+        pl.DataFrame(dates).with_columns(pl.col("time").str.to_date()).write_parquet(tmp_path / "log.parquet")
+        with pytest.raises(MdpfnError, match="times are dates"):
+            tiny_agent().fit(tmp_path / "log.parquet", columns=ROLES, max_gap=3)
+        agent = tiny_agent().fit(tmp_path / "log.parquet", columns=ROLES, max_gap=timedelta(days=3))
+        assert agent.statistics.n_transitions == 5
+        sparse = {**JOURNEY, "time": [1, 2, None, 1, 2]}  # whole numbers, though one is missing
+        agent = tiny_agent().fit(sparse, columns=ROLES, max_gap=np.int64(3), missing="drop")
+        assert agent.statistics.n_transitions == 4
+
+    @pytest.mark.parametrize(
+        ("times", "says"),
+        [
+            (["2026-01-02 8:00", "2026-01-02 9:00", "2026-01-02 10:00"], r"time is '2026-01-02 8:00' in row 1"),
+            (["2026-01-02T08:00:00Z", "2026-01-02T09:00:00+02:00"], r"'2026-01-02T09:00:00\+02:00' in row 2"),
+            (["2026-01-02 08:00", "2026-01-02T09:00"], "'2026-01-02T09:00' in row 2.*another is '2026-01-02 08:00'"),
+            (["2026-01-02T08:00:00Z", "2026-01-02T08:00:00.5Z"], "'2026-01-02T08:00:00.5Z' in row 2.*another is"),
+        ],
+    )
+    def test_text_that_does_not_sort_as_time_is_refused(
+        self, times: list[str], says: str, tmp_path: Path, reader: str
+    ) -> None:
+        n = len(times)
+        log: dict[str, list[Any]] = {"time": times, "state": ["a"] * n, "action": ["x"] * n, "reward": [0.0] * n}
+        for data in (log, written(tmp_path / "log.csv", log), pd.DataFrame(log), pl.DataFrame(log)):
+            with pytest.raises(MdpfnError, match=says + ".*write them like 2026-01-31 08:05:00"):
+                tiny_agent().fit(data)
+
     def test_time_alone_makes_one_episode(self) -> None:
         log = {name: values for name, values in JOURNEY.items() if name != "customer"}
         log["time"] = [1, 2, 3, 4, 5]
