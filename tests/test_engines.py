@@ -204,6 +204,9 @@ def test_what_engines_cannot_read_is_one_sentence(log: pd.DataFrame) -> None:
     with pytest.raises(MdpfnError, match="reward is empty in 1 row") as caught:
         tiny_agent().fit(duckdb_relation(broken), columns=COLUMNS["transitions"])
     assert len(str(caught.value)) < 200
+    lacking = log.drop(columns=["next", "done"]).assign(tier=log.tier.astype(str).where(log.index != 7))
+    with pytest.raises(MdpfnError, match="state is empty in 1 row"):
+        tiny_agent().fit(duckdb_relation(lacking), columns=EPISODES)
 
 
 class TestMachines:

@@ -381,6 +381,47 @@ class TestBadInput:
         with pytest.raises(MdpfnError, match="action is empty in row 2, column 'action'"):
             tiny_agent().fit(frame(log))
 
+    def test_an_empty_file_has_no_columns(self, tmp_path: Path) -> None:
+        (tmp_path / "log.csv").touch()
+        with pytest.raises(MdpfnError, match="the data has none: name a column that exists"):
+            tiny_agent().fit(tmp_path / "log.csv", columns={"state": "place"})
+
+    @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+    @pytest.mark.parametrize("state", [["a", "b"], [[0.5, 1.0], [0.0, 2.0]]])
+    def test_rewards_that_are_no_numbers(self, make: Any, state: list[Any]) -> None:
+        log = {"state": state, "action": ["x", "y"], "reward": ["1.5", "much"], "next_state": state}
+        if make is dict:
+            log = {name: np.array(values) for name, values in log.items()}
+        with pytest.raises(MdpfnError, match="reward is 'much' in row 2, column 'reward', but it must be a number"):
+            tiny_agent().fit(make(log))
+
+    def test_the_row_that_lacks_something_is_named(self, tmp_path: Path, reader: str) -> None:
+        """Not the one before it, of which it is the next state."""
+        for role in ("state", "action"):
+            log = {**JOURNEY, role: [None if i == 1 else value for i, value in enumerate(JOURNEY[role])]}
+            written(tmp_path / "log.csv", {n: ["" if v is None else v for v in values] for n, values in log.items()})
+            for data in (log, pd.DataFrame(log), pl.DataFrame(log), tmp_path / "log.csv"):
+                with pytest.raises(MdpfnError, match=rf"{role} is empty in row 2.*, column '{role}'"):
+                    tiny_agent().fit(data, columns=ROLES)
+        x = np.array([0.0, np.nan, 0.5, 1.0])
+        vectors = {"x": x, "y": np.ones(4), "action": [0, 1, 0, 1], "reward": np.ones(4), "time": [4, 3, 2, 1]}
+        with pytest.raises(MdpfnError, match="state is empty in row 2, column 'x', 'y'"):
+            Agent.from_pretrained().fit(vectors, columns={"state": ["x", "y"]})
+        empty: dict[str, list[Any]] = {name: [*values] for name, values in JOURNEY.items()}
+        empty["state"][1] = empty["action"][1] = empty["reward"][1] = None
+        with pytest.raises(MdpfnError, match="state is empty in row 2, column 'state'"):
+            tiny_agent().fit(empty, columns=ROLES)
+
+    @pytest.mark.parametrize("n", [[2, 1, 1], [-1, 0, 1]])
+    def test_vectors_are_not_weighed(self, n: list[int], tmp_path: Path) -> None:
+        log = pd.DataFrame({"x": [0.5, 0.1, 0.2], "y": [0.1, 0.2, 0.3], "x2": [0.1, 0.2, 0.4], "y2": [0.2, 0.3, 0.1]})
+        log["action"], log["reward"], log["n"] = [0, 1, 0], [1.0, 2.0, 3.0], n
+        log.to_csv(tmp_path / "log.csv", index=False)
+        columns: dict[str, Any] = {"state": ["x", "y"], "next_state": ["x2", "y2"], "count": "n"}
+        for data in (log, tmp_path / "log.csv"):
+            with pytest.raises(MdpfnError, match=r"count is 'n', but states are vectors.*leave it out"):
+                Agent.from_pretrained().fit(data, columns=columns)
+
     def test_missing_rows_may_be_left_out(self, tmp_path: Path, reader: str) -> None:
         path = tmp_path / "log.csv"
         path.write_text(self.GOOD + "a,go,NA,b,0\n,go,1,b,0\n\na,go,1,,0\n")
