@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,13 @@ def test_every_engine_gives_the_same_bits(
 @pytest.mark.parametrize(
     ("times", "customers", "says"),
     [
-        (["28.02.2026", "01.03.2026", "02.03.2026"], [1, 1, 2], "which sort as text"),
+        (["28.02.2026", "01.03.2026", "02.03.2026"], [1, 1, 2], "sorts as text: make them datetimes"),
+        (["2026-01-02 10:00", "2026-01-02 11:00", "2026-01-02 8:00"], [1, 1, 2], "'2026-01-02 8:00'"),
+        (["2026-01-02T10:00:00+02:00", "2026-01-02T09:00:00Z", "2026-01-02T08:00:00Z"], [1, 1, 1], r"10:00:00\+02:00'"),
+        (["2026-01-02T10:00", "2026-01-02 11:00", "2026-01-02 12:00"], [1, 1, 2], "another is '2026-01-02[T ]"),
+        (["2026-01-02", "2026-01-02 11:00", "2026-01-02 12:00"], [1, 1, 2], "another is '2026-01-02"),
+        (["2026-01-02 10:00:00", "2026-01-02 11:00:00Z", "2026-01-02 12:00:00Z"], [1, 1, 2], "another is"),
+        (["2026-01-02 10:00:00Z", "2026-01-02 10:00:00.5Z", "2026-01-02 12:00:00Z"], [1, 1, 2], "another is"),
         (["2026-02-28", "2026-03-01", "2026-03-02"], [1, None, 2], "episode is empty"),
         (["2026-02-28", None, "2026-03-02"], [1, 1, 2], "time is empty"),
     ],
@@ -130,6 +137,46 @@ def test_times_and_episodes_must_be_there_and_sort(
     frame = pd.DataFrame(log)
     with pytest.raises(MdpfnError, match=says):
         tiny_agent().fit(frame if engine == "pandas" else ENGINES[engine](frame), columns={"episode": "customer"})
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "pandas"])
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-01-02 10:00:00.5", "2026-01-02 10:00:00", "2026-01-02 10:00:00.55"],  # as Python writes datetimes
+        ["2026-01-02T10:00:00.500Z", "2026-01-02T09:00:00.000Z", "2026-01-02T11:00:00.500Z"],
+        ["2026-01-02 10:00", "2026-01-02 08:00", "2026-01-02 20:00"],
+        ["2026-01-10", "2026-01-02", "2026-01-11"],
+        pd.Categorical(["2026-01-10", "2026-01-02", "2026-01-11"], ["2026-01-10", "2026-01-02", "2026-01-11"]),
+    ],
+)
+def test_times_that_are_written_alike_sort(engine: str, times: Any, request: pytest.FixtureRequest) -> None:
+    if engine == "Dask":
+        request.getfixturevalue("cluster")
+    frame = pd.DataFrame({"time": times, "state": list("bac"), "action": list("xxx"), "reward": [0.0, 0.0, 1.0]})
+    agent = tiny_agent().fit(frame if engine == "pandas" else ENGINES[engine](frame), max_gap=timedelta(days=30))
+    z, states = agent.statistics.table(), agent.plan().states
+    arrivals = zip(z.state[z.transition_row].tolist(), z.successor.tolist(), strict=True)
+    assert {(states[s], states[t]) for s, t in arrivals} == {("a", "b"), ("b", "c"), ("c", "c")}
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "pandas"])
+@pytest.mark.parametrize(
+    ("times", "gap", "says"),
+    [
+        (["2026-01-02", "2026-01-03", "2026-01-04"], 3, "times are dates: give a datetime.timedelta"),
+        (pd.to_datetime(["2026-01-02", "2026-01-03", "2026-01-04"]), 3, "times are dates: give a datetime.timedelta"),
+        ([1, 2, 3], timedelta(days=3), "times are numbers: give a number"),
+    ],
+)
+def test_gaps_are_of_the_kind_of_times(
+    engine: str, times: Any, gap: Any, says: str, request: pytest.FixtureRequest
+) -> None:
+    if engine == "Dask":
+        request.getfixturevalue("cluster")
+    frame = pd.DataFrame({"time": times, "state": list("abc"), "action": list("xxx"), "reward": [0.0, 0.0, 1.0]})
+    with pytest.raises(MdpfnError, match=says):
+        tiny_agent().fit(frame if engine == "pandas" else ENGINES[engine](frame), max_gap=gap)
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Dask", "Ibis"])
@@ -157,6 +204,9 @@ def test_what_engines_cannot_read_is_one_sentence(log: pd.DataFrame) -> None:
     with pytest.raises(MdpfnError, match="reward is empty in 1 row") as caught:
         tiny_agent().fit(duckdb_relation(broken), columns=COLUMNS["transitions"])
     assert len(str(caught.value)) < 200
+    lacking = log.drop(columns=["next", "done"]).assign(tier=log.tier.astype(str).where(log.index != 7))
+    with pytest.raises(MdpfnError, match="state is empty in 1 row"):
+        tiny_agent().fit(duckdb_relation(lacking), columns=EPISODES)
 
 
 class TestMachines:

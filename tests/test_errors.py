@@ -226,6 +226,7 @@ CASES: dict[str, tuple[str, Case]] = {
     "an unknown flag in a file": ("a flag", fit_csv(HEAD.strip() + ",done\n0,0,0.0,1,perhaps\n")),
     "NaN in a file": ("reward", fit_csv(HEAD + "0,0,nan,1\n")),
     "a file that is not text": ("the file", lambda directory: not_text(directory)),
+    "columns of an empty file": ("columns", fit_csv("", columns={"state": "place"})),
     # tables
     "counts of another shape": ("counts", lambda: Statistics.from_counts(np.zeros((2, 2)), np.zeros((2, 2)))),
     "sums of another shape": ("reward_sums", lambda: Statistics.from_counts(np.zeros((2, 1, 2)), np.zeros((2, 2)))),

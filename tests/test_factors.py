@@ -178,6 +178,21 @@ def test_wrong_features_are_refused_and_nothing_is_forgotten(features: Any) -> N
     assert agent.num_timesteps == 1
 
 
+@pytest.mark.filterwarnings("ignore::mdpfn.coverage.CoverageWarning")
+def test_tables_of_features_have_a_row_for_each_state() -> None:
+    short = [(0, 1), (0, 2)]
+    log = ([0, 1, 2], [0, 1, 0], [0.0, 1.0, 2.0], [1, 2, 0])
+    agent = Agent.from_pretrained()
+    for learn in (
+        lambda rows: agent.reset(3, 2, features=rows),
+        lambda rows: agent.fit(log, features=rows),
+        lambda rows: agent.partial_fit(log, features=rows),
+    ):
+        with pytest.raises(MdpfnError, match="features is of 2 rows, but there are 3 states: give a row for each"):
+            learn(short)
+        learn([*short, (1, 1)])
+
+
 def test_features_are_for_states_that_can_be_counted() -> None:
     with pytest.raises(MdpfnError, match="features"):
         Agent.from_pretrained().reset(gym.spaces.Box(0, 1, (2,)), 2, features=lambda s: s)

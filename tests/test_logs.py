@@ -141,6 +141,38 @@ class TestEpisodes:
         with pytest.raises(MdpfnError, match=r"'31\.1\.2026'.*2026-01-31"):
             tiny_agent().fit(other, columns=ROLES)
 
+    def test_gaps_in_files_are_of_the_kind_of_times(self, tmp_path: Path, reader: str) -> None:
+        dates = {**JOURNEY, "time": [f"2026-01-{day:02}" for day in (1, 2, 3, 1, 2)]}
+        for log, gap, says in ((dates, 3, "times are dates"), (JOURNEY, timedelta(days=3), "times are numbers")):
+            with pytest.raises(MdpfnError, match=says):
+                tiny_agent().fit(written(tmp_path / "log.csv", log), columns=ROLES, max_gap=gap)
+        pl.DataFrame(dates).with_columns(pl.col("time").str.to_date()).write_parquet(tmp_path / "log.parquet")
+        with pytest.raises(MdpfnError, match="times are dates"):
+            tiny_agent().fit(tmp_path / "log.parquet", columns=ROLES, max_gap=3)
+        agent = tiny_agent().fit(tmp_path / "log.parquet", columns=ROLES, max_gap=timedelta(days=3))
+        assert agent.statistics.n_transitions == 5
+        sparse = {**JOURNEY, "time": [1, 2, None, 1, 2]}  # whole numbers, though one is missing
+        agent = tiny_agent().fit(sparse, columns=ROLES, max_gap=np.int64(3), missing="drop")
+        assert agent.statistics.n_transitions == 4
+
+    @pytest.mark.parametrize(
+        ("times", "says"),
+        [
+            (["2026-01-02 8:00", "2026-01-02 9:00", "2026-01-02 10:00"], r"time is '2026-01-02 8:00' in row 1"),
+            (["2026-01-02T08:00:00Z", "2026-01-02T09:00:00+02:00"], r"'2026-01-02T09:00:00\+02:00' in row 2"),
+            (["2026-01-02 08:00", "2026-01-02T09:00"], "'2026-01-02T09:00' in row 2.*another is '2026-01-02 08:00'"),
+            (["2026-01-02T08:00:00Z", "2026-01-02T08:00:00.5Z"], "'2026-01-02T08:00:00.5Z' in row 2.*another is"),
+        ],
+    )
+    def test_text_that_does_not_sort_as_time_is_refused(
+        self, times: list[str], says: str, tmp_path: Path, reader: str
+    ) -> None:
+        n = len(times)
+        log: dict[str, list[Any]] = {"time": times, "state": ["a"] * n, "action": ["x"] * n, "reward": [0.0] * n}
+        for data in (log, written(tmp_path / "log.csv", log), pd.DataFrame(log), pl.DataFrame(log)):
+            with pytest.raises(MdpfnError, match=says + ".*write them like 2026-01-31 08:05:00"):
+                tiny_agent().fit(data)
+
     def test_time_alone_makes_one_episode(self) -> None:
         log = {name: values for name, values in JOURNEY.items() if name != "customer"}
         log["time"] = [1, 2, 3, 4, 5]
@@ -348,6 +380,47 @@ class TestBadInput:
         log = {"state": ["a", "b"], "action": ["go", None], "reward": [1.0, 2.0], "next_state": ["b", "a"]}
         with pytest.raises(MdpfnError, match="action is empty in row 2, column 'action'"):
             tiny_agent().fit(frame(log))
+
+    def test_an_empty_file_has_no_columns(self, tmp_path: Path) -> None:
+        (tmp_path / "log.csv").touch()
+        with pytest.raises(MdpfnError, match="the data has none: name a column that exists"):
+            tiny_agent().fit(tmp_path / "log.csv", columns={"state": "place"})
+
+    @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+    @pytest.mark.parametrize("state", [["a", "b"], [[0.5, 1.0], [0.0, 2.0]]])
+    def test_rewards_that_are_no_numbers(self, make: Any, state: list[Any]) -> None:
+        log = {"state": state, "action": ["x", "y"], "reward": ["1.5", "much"], "next_state": state}
+        if make is dict:
+            log = {name: np.array(values) for name, values in log.items()}
+        with pytest.raises(MdpfnError, match="reward is 'much' in row 2, column 'reward', but it must be a number"):
+            tiny_agent().fit(make(log))
+
+    def test_the_row_that_lacks_something_is_named(self, tmp_path: Path, reader: str) -> None:
+        """Not the one before it, of which it is the next state."""
+        for role in ("state", "action"):
+            log = {**JOURNEY, role: [None if i == 1 else value for i, value in enumerate(JOURNEY[role])]}
+            written(tmp_path / "log.csv", {n: ["" if v is None else v for v in values] for n, values in log.items()})
+            for data in (log, pd.DataFrame(log), pl.DataFrame(log), tmp_path / "log.csv"):
+                with pytest.raises(MdpfnError, match=rf"{role} is empty in row 2.*, column '{role}'"):
+                    tiny_agent().fit(data, columns=ROLES)
+        x = np.array([0.0, np.nan, 0.5, 1.0])
+        vectors = {"x": x, "y": np.ones(4), "action": [0, 1, 0, 1], "reward": np.ones(4), "time": [4, 3, 2, 1]}
+        with pytest.raises(MdpfnError, match="state is empty in row 2, column 'x', 'y'"):
+            Agent.from_pretrained().fit(vectors, columns={"state": ["x", "y"]})
+        empty: dict[str, list[Any]] = {name: [*values] for name, values in JOURNEY.items()}
+        empty["state"][1] = empty["action"][1] = empty["reward"][1] = None
+        with pytest.raises(MdpfnError, match="state is empty in row 2, column 'state'"):
+            tiny_agent().fit(empty, columns=ROLES)
+
+    @pytest.mark.parametrize("n", [[2, 1, 1], [-1, 0, 1]])
+    def test_vectors_are_not_weighed(self, n: list[int], tmp_path: Path) -> None:
+        log = pd.DataFrame({"x": [0.5, 0.1, 0.2], "y": [0.1, 0.2, 0.3], "x2": [0.1, 0.2, 0.4], "y2": [0.2, 0.3, 0.1]})
+        log["action"], log["reward"], log["n"] = [0, 1, 0], [1.0, 2.0, 3.0], n
+        log.to_csv(tmp_path / "log.csv", index=False)
+        columns: dict[str, Any] = {"state": ["x", "y"], "next_state": ["x2", "y2"], "count": "n"}
+        for data in (log, tmp_path / "log.csv"):
+            with pytest.raises(MdpfnError, match=r"count is 'n', but states are vectors.*leave it out"):
+                Agent.from_pretrained().fit(data, columns=columns)
 
     def test_missing_rows_may_be_left_out(self, tmp_path: Path, reader: str) -> None:
         path = tmp_path / "log.csv"

@@ -145,6 +145,9 @@ def test_what_is_recommended_is_explained_by_the_nearest_evidence(agent, tmp_pat
 def test_what_belongs_to_tables_says_so(agent, ask):
     with pytest.raises(MdpfnError, match="no table of states"):
         ask(agent)
+    with pytest.raises(MdpfnError, match="states that are counted") as caught:
+        agent.evaluate("logged")
+    assert "_worth" not in str(caught.value)
 
 
 def test_the_default_discount_looks_further_ahead():

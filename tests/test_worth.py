@@ -53,7 +53,8 @@ class TestForms:
         [
             ("best", "(S, A)"),
             (np.ones((2, 2)), "(S, A)"),
-            ({}, "says nothing of"),
+            ({}, "a mapping, but it says nothing of"),
+            (lambda state: None, "a function, but it says nothing of"),
             (lambda state: "fly", "fly"),
         ],
     )

@@ -33,6 +33,7 @@ from mdpfn.plan import OnUnknown
 from mdpfn.report.page import write_report
 from mdpfn.result import Result
 from mdpfn.spaces.encoding import SpaceEncoding
+from mdpfn.spaces.features import check_features
 from mdpfn.spaces.squashed import SquashedGaussian
 from mdpfn.spaces.vectors import is_vector_space
 from mdpfn.storage import write_json
@@ -117,6 +118,7 @@ class Agent(BaseAgent):
             if encoding.actions.n == 0:
                 limit = f"it must be finite and have at most {self.limits.actions} actions (agent.limits)"
                 raise MdpfnError("the action space", action_space, limit, "give a smaller space")
+            check_features(features, encoding.states.n)
             no_data = Statistics(max(encoding.states.n, 1), encoding.actions.n)
             self._start(encoding, no_data, checked, seed, features)
         self.problem.learner.clock.budget = budget
@@ -257,6 +259,8 @@ class Agent(BaseAgent):
         logged = read_log(transitions, (observation_space, action_space), self.limits, log)
         vectors = isinstance(logged, VectorReader)
         features = _features_of(given, vectors=vectors)
+        if not isinstance(logged, VectorReader):
+            check_features(features, logged.encoding.states.n)
         self._fitted(logged, self._options(given, vectors=vectors), seed, started, features)
         return self
 
@@ -284,11 +288,12 @@ class Agent(BaseAgent):
             before = asdict(self.problem.options)
         if isinstance(more, VectorReader):
             raise MdpfnError("the states", "vectors", "these are not learned piece by piece", "fit all rows at once")
-        features = _features_of(given)
+        features = given_features = _features_of(given)
         if features is None and self._problem is not None:
             features = self._tabular.features
         checked = self._options(before | {name: value for name, value in given.items() if value is not None})
         whole = more if self._problem is None else merged(self._logged, more)
+        check_features(given_features, whole.encoding.states.n)
         self._fitted(whole, checked, seed, started, features)
         return self
 

@@ -117,7 +117,7 @@ def _as_given(role: str, name: str | Sequence[str], names: Sequence[str]) -> str
         raise MdpfnError("columns", f"{name!r} for {role}", limit, "name one column, or join them first")
     for each in listed(name) or [""]:
         if each not in names:
-            limit = f"the data has {_told(names)}"
+            limit = f"the data has {_told(names) or 'none'}"
             raise MdpfnError("columns", f"{each!r} for {role}", limit, "name a column that exists")
     return name if isinstance(name, str) else listed(name)
 

@@ -20,7 +20,6 @@ import numpy as np
 from mdpfn.arrays import Bools
 from mdpfn.data.bounded import open_text
 from mdpfn.data.columns import FLAGS, Columns, Given, NamedColumn, by_roles, find_columns, listed
-from mdpfn.data.episodes import ISO_DATE, not_sortable
 from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
 
@@ -84,9 +83,7 @@ def sniff(path: Path, given: Given | None) -> Layout:
     for pair in zip(listed(columns["state"]), listed(columns.get("next_state", ())), strict=False):
         kind = _wider(*(kinds[column] for column in pair))  # these are of one kind
         kinds |= dict.fromkeys(pair, kind)
-    layout = Layout(path, names, columns, kinds, delimiter, comma)
-    _check_times(layout, values)
-    return layout
+    return Layout(path, names, columns, kinds, delimiter, comma)
 
 
 def _fields(path: Path, lines: list[str], delimiter: str) -> Iterator[list[str]]:
@@ -241,14 +238,6 @@ def _wider(first: str, second: str) -> str:
     """The type that can hold the values of both."""
     kinds = {first, second}
     return NAME if NAME in kinds else "f8" if "f8" in kinds else first
-
-
-def _check_times(layout: Layout, values: Callable[[str], list[str]]) -> None:
-    """Refuse dates that do not sort as text."""
-    for name in layout.of("time"):
-        wrong = [value for value in values(name) if not ISO_DATE.fullmatch(value.strip())]
-        if layout.kinds[name] == NAME and wrong:
-            raise not_sortable(f"the time in column {name!r}", wrong[0])
 
 
 def _is_number(text: str, comma: bool = False) -> bool:

@@ -11,7 +11,9 @@ These rules hold for every source (`frames.py` states the same as a query):
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,11 @@ from mdpfn.arrays import Bools, Ints
 from mdpfn.data.columns import NamedColumn
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import EpisodeEnd, LogOptions
+from mdpfn.data.place import Place, first
 from mdpfn.errors import MdpfnError
-from mdpfn.spaces.codec import is_missing
 
-ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+ISO_TIME = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]+)?)?Z?)?$"
+NO_FORM = "?"  # of a time that does not sort as text
 GOES_ON, LAST, BEFORE_FINAL, GAP, FINAL = range(5)  # what a row of an episode is
 
 
@@ -48,7 +51,7 @@ def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
     nothing = np.zeros(n, dtype=bool)
     no_episode = missing_rows(rows["episode"]) if "episode" in rows else nothing
     no_time = np.any([nothing, *map(missing_rows, rows.get("times", ()))], axis=0)
-    times = [_sortable(time) for time in rows.get("times", ())]
+    times = [_sortable(time, rows.get("place", Place())) for time in rows.get("times", ())]
     order = np.lexsort([*reversed(times), episode])  # stable: what comes at the same time stays as it was
     episode, times = episode[order], [time[order] for time in times]
     same = episode[1:] == episode[:-1]
@@ -81,32 +84,57 @@ def _codes(values: Any) -> Ints:
     return codes.reshape(-1)
 
 
-def _sortable(values: Any) -> Any:
+def _sortable(values: Any, place: Place) -> Any:
     """Times as an array that sorts: numbers, dates, or text such as 2026-01-31 12:00; other text is refused."""
     if isinstance(values, NamedColumn):
-        return _checked_dates(np.array([*values.names, ""]))[values.numbers]
+        return _sortable_text([*values.names, ""], values.numbers, values.numbers < 0, place)
     array = np.asarray(values)
-    if array.dtype.kind == "U":
-        return _checked_dates(array)
-    if array.dtype != object:
+    missing = missing_rows(array)
+    if array.dtype == object and all(isinstance(value, Number) for value in array[~missing]):
+        return np.where(missing, np.nan, array).astype(np.float64)
+    if array.dtype == object and not any(isinstance(value, str) for value in array):
+        try:
+            return np.array(array.tolist(), dtype="datetime64[us]")
+        except (TypeError, ValueError):
+            pass
+    if array.dtype.kind not in "OU":
         return array
-    try:
-        return np.array(array.tolist(), dtype="datetime64[us]")
-    except (TypeError, ValueError):
-        return _checked_dates(np.array(["" if is_missing(value) else str(value) for value in array]))
+    text = ["" if lacks else str(value) for value, lacks in zip(array.tolist(), missing, strict=True)]
+    return _sortable_text(text, np.arange(len(text)), missing, place)
 
 
-def _checked_dates(text: Any) -> Any:
-    wrong = [value for value in text.tolist() if value.strip() and not ISO_DATE.fullmatch(value.strip())]
-    if wrong:
-        raise not_sortable("time", wrong[0])
-    return text
+def _sortable_text(names: Sequence[str], numbers: Ints, missing: Bools, place: Place) -> Any:
+    """The times with these numbers as text, which is refused where it does not sort."""
+    form = np.array([form_of(name) for name in names])[numbers]
+    wrong = ~missing & (form == NO_FORM)
+    known = first(~missing)
+    other = "" if wrong.any() else names[numbers[known]] if len(form) else ""
+    if other:
+        wrong = ~missing & (form != form[known])
+    if wrong.any():
+        row = first(wrong)
+        raise place.located(not_sortable(names[numbers[row]], other), row, "time")
+    return np.array(names)[numbers]
 
 
-def not_sortable(field: str, value: str) -> MdpfnError:
-    """The error for a time that is neither a number nor a date that sorts as text."""
-    limit = "times must be numbers, or dates such as 2026-01-31 12:00, which sort as text"
-    return MdpfnError(field, repr(value[:40]), limit, "convert them")
+def form_of(text: str) -> str:
+    """How a time is written: its text with zeros for digits.
+
+    Only times that are written alike sort as text, but a fraction of a second may be of any length unless a Z follows.
+    """
+    return sortable_form(re.sub("[0-9]", "0", text)) if re.fullmatch(ISO_TIME, text) else NO_FORM
+
+
+def sortable_form(zeros: str) -> str:
+    """The form of a time, from its text with zeros for digits."""
+    return re.sub("[.]0+$", "", zeros)
+
+
+def not_sortable(value: str, other: str = "") -> MdpfnError:
+    """The error for a time as text that does not sort, by itself or beside another one."""
+    limit = f"another is {other!r}" if other else "it has not the fixed width of a date that sorts as text"
+    remedy = "make them datetimes, or write them like 2026-01-31 08:05:00"
+    return MdpfnError("time", repr(value[:40]), limit, remedy)
 
 
 def _steps(time: Any) -> Any:
@@ -116,10 +144,14 @@ def _steps(time: Any) -> Any:
     return np.diff(np.char.rstrip(time, "Zz").astype("datetime64[us]"))  # NumPy knows no zones: UTC is meant anyway
 
 
-def _gap(gap: Any, time: Any) -> Any:
-    dates = time.dtype.kind in "UM"
-    if dates == isinstance(gap, int | float):
+def check_gap(gap: Any, *, dates: bool) -> None:
+    """Refuse a gap that is a number where times are dates or durations, or the other way round."""
+    if dates != isinstance(gap, timedelta | np.timedelta64):
         limit = f"times are {'dates' if dates else 'numbers'}"
-        remedy = "give a datetime.timedelta" if dates else "give a number"
-        raise MdpfnError("max_gap", repr(gap), limit, remedy)
+        raise MdpfnError("max_gap", repr(gap), limit, "give a datetime.timedelta" if dates else "give a number")
+
+
+def _gap(gap: Any, time: Any) -> Any:
+    dates = time.dtype.kind in "UMm"
+    check_gap(gap, dates=dates)
     return np.timedelta64(gap) if dates else gap

@@ -17,7 +17,18 @@ from mdpfn.arrays import Floats
 from mdpfn.data.bins import bins_of, quantile_levels, rounded_edges
 from mdpfn.data.columns import FLAGS, Columns, listed
 from mdpfn.data.csv_file import truths
-from mdpfn.data.episodes import BEFORE_FINAL, FINAL, GAP, GOES_ON, ISO_DATE, LAST, not_sortable
+from mdpfn.data.episodes import (
+    BEFORE_FINAL,
+    FINAL,
+    GAP,
+    GOES_ON,
+    ISO_TIME,
+    LAST,
+    NO_FORM,
+    check_gap,
+    not_sortable,
+    sortable_form,
+)
 from mdpfn.data.options import LogOptions
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence.exact import DIGIT
@@ -87,6 +98,9 @@ def grouped(table: Table, log: LogOptions) -> tuple[dict[str, Any], dict[str, Ed
     if table.ordered:
         sums.append(nw.col(ROW).min().alias(ROW))
     out = _collected(frame.group_by(*keys).agg(*sums))
+    for key in keys:
+        if key.startswith("key form "):
+            _check_forms(frame, key, out[key].to_list())
     return _piece(out, keys, table), edges
 
 
@@ -98,10 +112,13 @@ def _selected(table: Table) -> Frame:
     elif table.ordered:
         frame = frame.with_row_index("mdpfn row")
     renamed = [nw.col("mdpfn row").alias(ROW)] if table.ordered else []
+    schema = frame.collect_schema()
     for role, named in columns.items():
         prefix = "key " if role in ("state", "action", "next_state") else "flag " if role in FLAGS else ""
         for i, name in enumerate(listed(named)):
-            renamed.append(nw.col(name).alias(f"{prefix}{role} {i}"))
+            is_text = role == "time" and isinstance(schema[name], nw.Categorical | nw.Enum)  # of which codes would sort
+            column = nw.col(name).cast(nw.String) if is_text else nw.col(name)
+            renamed.append(column.alias(f"{prefix}{role} {i}"))
     return frame.select(*renamed)
 
 
@@ -160,6 +177,9 @@ def _with_next_rows(frame: Frame, table: Table, log: LogOptions) -> Frame:
     if not order:
         limit = f"rows of {table.engine.capitalize()} have no order of their own"
         raise MdpfnError("columns", "without time", limit, "name the column that orders them: columns={'time': …}")
+    if log.max_gap is not None and n_times:
+        dtype = frame.collect_schema()["time 0"]
+        check_gap(log.max_gap, dates=dtype.is_temporal() or dtype == nw.String)
     if "episode" not in table.columns:
         frame = frame.with_columns(nw.lit(0).alias("episode 0"))
     if table.engine == "DASK":
@@ -181,8 +201,19 @@ def _by_partitions(frame: Frame, table: Table, log: LogOptions, order: list[str]
 def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[str], n_times: int) -> Frame:
     states = range(len(listed(columns["state"])))
     times = [f"time {i}" for i in range(n_times)]
-    if log.max_gap is not None and times and frame.collect_schema()["time 0"] == nw.String:
-        frame = frame.with_columns(nw.col("time 0").str.to_datetime())
+    schema = frame.collect_schema()
+    texts = {i: nw.col(time) for i, time in enumerate(times) if schema[time] == nw.String}
+    wrong = {i: ~text.str.contains(ISO_TIME) & ~text.is_null() for i, text in texts.items()}
+    frame = frame.with_columns(
+        nw.when(wrong[i]).then(nw.lit(NO_FORM)).otherwise(text.str.replace_all("[0-9]", "0")).alias(f"key form {i}")
+        for i, text in texts.items()
+    )
+    broken = log.max_gap is not None and bool(times)  # by gaps
+    if broken:
+        time = nw.col("time 0")
+        form = "ISO8601" if frame.implementation.is_pandas_like() else None  # which else takes that of the first row
+        clock = nw.when(~wrong[0]).then(time).str.to_datetime(form) if 0 in texts else time
+        frame = frame.with_columns(clock=time.cast(nw.Datetime) if schema["time 0"] == nw.Date else clock)
 
     def moved(column: str, by: int) -> Any:
         return nw.col(column).shift(by).over("episode 0", order_by=order)
@@ -194,31 +225,43 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
         moved("episode 0", -2).is_null().alias("last but one"),
         moved("episode 0", 1).is_null().alias("first"),
         moved("key action 0", -1).is_null().alias("no next action"),
-        *([moved("time 0", 1).alias("time before")] if times else []),
+        *([moved("clock", -1).alias("next clock"), moved("clock", 1).alias("clock before")] if broken else []),
     )
     last, nothing = nw.col("last"), nw.lit(False)
     final = last & nw.col("key action 0").is_null()
     before_final = ~last & nw.col("last but one") & nw.col("no next action")
     tie = reduce(and_, [nw.col(time) == nw.col(f"next {time}") for time in times]) if times else nothing
     gap = late = nothing
-    if log.max_gap is not None and times:
-        gap = (nw.col("next time 0") - nw.col("time 0")) > nw.lit(log.max_gap)
-        late = (nw.col("time 0") - nw.col("time before")) > nw.lit(log.max_gap)
+    if broken:
+        gap = (nw.col("next clock") - nw.col("clock")) > nw.lit(log.max_gap)
+        late = (nw.col("clock") - nw.col("clock before")) > nw.lit(log.max_gap)
     kind = nw.lit(GOES_ON)
     for condition, number in ((before_final, BEFORE_FINAL), (gap, GAP), (last, LAST), (final, FINAL)):
         kind = nw.when(condition).then(nw.lit(number)).otherwise(kind)
-    texts = [nw.col(time) for time in times if frame.collect_schema()[time] == nw.String]
-    wrong = reduce(or_, [~text.str.contains(f"^{ISO_DATE.pattern}$") & ~text.is_null() for text in texts], nothing)
     no_time = reduce(or_, [nw.col(time).is_null() for time in times], nothing)
     start = (nw.col("first") | late) & ~final
     return frame.with_columns(
         kind.cast(nw.Int64).alias("key kind 0"),
         nw.col("episode 0").is_null().alias("key no_episode 0"),
         no_time.alias("key no_time 0"),
-        wrong.alias("key wrong_time 0"),
         nw.when(start).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias("starts"),
         nw.when(tie & ~last).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias("ties"),
     )
+
+
+def _check_forms(frame: Frame, key: str, found: Sequence[Any]) -> None:
+    """Refuse times as text that do not sort, given how they are written; the error names some."""
+    there = list(dict.fromkeys(form for form in found if isinstance(form, str)))
+    forms = {sortable_form(form): form for form in there}
+    if NO_FORM not in forms and len(forms) < 2:
+        return
+
+    def one(form: str) -> str:
+        text = nw.col(key.replace("key form", "time"))
+        return str(_collected(frame.filter(nw.col(key) == form).select(text.alias("time")).head(1))["time"][0])
+
+    shown = [NO_FORM] if NO_FORM in forms else sorted(forms.values())[:2]
+    raise not_sortable(*map(one, shown))
 
 
 def _sums(frame: Frame, *, weighted: bool) -> tuple[Frame, list[Any]]:
@@ -277,10 +320,8 @@ def _piece(out: Any, keys: Sequence[str], table: Table) -> dict[str, Any]:
         _, role, _ = name.split()
         if name.startswith("flag"):
             piece[role] = truths(["" if v is None else v for v in values]) if table.text else values
-        elif role in ("kind", "no_episode", "no_time", "wrong_time", "no_reward"):
+        elif role in ("kind", "no_episode", "no_time", "no_reward"):
             piece[role] = np.array(values, dtype=np.int64 if role == "kind" else bool)
-    if "wrong_time" in piece and piece["wrong_time"].any():
-        raise not_sortable("time", "text")
     sums = {field: totals[field] for field in ("count", "total", "squares", "low", "high")}
     exact = {f"{field}_digits": np.stack([totals[f"{field[0]}{i}"] for i in range(3)]) for field in ("total", "square")}
     piece["rewards"] = Rewards(**sums, **exact)

@@ -15,7 +15,7 @@ from mdpfn.data.ids import Ids, are_numbers, plain
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import LogOptions
 from mdpfn.data.place import Place, first
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence.counts import LARGEST_REWARD
 from mdpfn.evidence.statistics import Statistics
 from mdpfn.evidence.sums import GOES_ON, TERMINATED, TRUNCATED, Rewards, TransitionSums, net_starts
@@ -175,7 +175,7 @@ class DatasetReader:
             lacks["next_state"], incomplete = broken, incomplete | broken
         groups = piece["rewards"].count if "rewards" in piece else np.ones(len(blank))
         if incomplete.any() and self.log.missing == "raise":
-            raise missing_value(piece, lacks, first(incomplete), int(groups[incomplete].sum()))
+            raise missing_value(piece, lacks, incomplete)
         self.notes[INCOMPLETE] += int(groups[incomplete].sum())
         self.notes[CUT_OFF] += int(groups[cut_off & ~incomplete & ~blank].sum())
         return np.flatnonzero(~incomplete & ~blank & ~cut_off), cut_off
@@ -215,22 +215,34 @@ def _rewards(piece: Mapping[str, Any]) -> tuple[Rewards, Bools]:
     """The sums of a piece, and which rows have no reward."""
     if "rewards" in piece:
         return piece["rewards"], piece["no_reward"]
-    reward = _floats(piece, "reward")
-    count = _floats(piece, "count") if "count" in piece else np.ones(len(reward))
+    reward = floats_of(piece, "reward")
+    count = floats_of(piece, "count") if "count" in piece else np.ones(len(reward))
     missing = np.isnan(reward) | np.isnan(count)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused later
         return Rewards.of_rows(np.where(missing, 0.0, reward), np.where(missing, 1.0, count)), missing
 
 
-def _floats(piece: Mapping[str, Any], role: str) -> Floats:
+def floats_of(piece: Mapping[str, Any], role: str) -> Floats:
+    """A column of numbers, with NaN where one is missing; text that is no number is refused, with its row."""
     values = plain(piece[role])
     if isinstance(values, np.ndarray) and values.dtype == object:
         values = [np.nan if is_missing(value) else value for value in values.tolist()]
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return finite_floats(role, values)  # which refuses them
+    except (TypeError, ValueError, OverflowError):
+        values = values.tolist() if isinstance(values, np.ndarray) else values
+        row = first([not _is_number(value) for value in values])
+        error = MdpfnError(role, shown(values[row]), "it must be a number", "repair or drop that row")
+        raise piece.get("place", Place()).located(error, row, role) from None
     return array.reshape(-1) if array.ndim == 1 or array.size == len(array) else finite_floats(role, "a matrix")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _check_rewards(piece: Mapping[str, Any], rewards: Rewards, no_reward: Bools, place: Place) -> None:
@@ -250,14 +262,27 @@ def _check_rewards(piece: Mapping[str, Any], rewards: Rewards, no_reward: Bools,
         raise error if "rewards" in piece else place.located(error, row, "count")
 
 
-def missing_value(piece: Mapping[str, Any], lacks: Mapping[str, Bools], row: int, n_rows: int) -> MdpfnError:
-    """The error for a row in which something is missing, one of `n_rows`; `lacks` says by role in which rows it is."""
-    role = next(role for role, mask in lacks.items() if mask[row])
+def missing_value(piece: Mapping[str, Any], lacks: Mapping[str, Bools], incomplete: Bools) -> MdpfnError:
+    """The error for the first row in which something is missing; `lacks` says by role in which rows it is."""
     remedy = "repair or drop that row, or leave such rows out with missing='drop'"
+    inherited = "kind" in piece  # the next state, from the row that follows
+    by_itself = np.any([mask for role, mask in lacks.items() if not (inherited and role == "next_state")], axis=0)
     if "rewards" in piece:
+        rows = incomplete & by_itself if (incomplete & by_itself).any() else incomplete
+        role = _role_of(lacks, first(rows), inherited=inherited)
+        n_rows = int(piece["rewards"].count[rows].sum())
         return MdpfnError(role, f"empty in {n_rows} row{'s' * (n_rows > 1)} or less", "every row needs one", remedy)
+    row = first(incomplete)
+    role = _role_of(lacks, row, inherited=inherited)
     error = MdpfnError(role, "empty", "every row needs one", remedy)
-    return piece.get("place", Place()).located(error, row, role)  # type: ignore[no-any-return]
+    place = piece.get("place", Place())
+    return place.located(error, row if by_itself[row] else row + 1, role)  # type: ignore[no-any-return]
+
+
+def _role_of(lacks: Mapping[str, Bools], row: int, *, inherited: bool) -> str:
+    """What is missing in a row, by the name of the column that lacks it."""
+    role = next((role for role, mask in lacks.items() if mask[row]), "state")
+    return "state" if inherited and role == "next_state" else role
 
 
 def _with_ends(next_states: Any, states: Any, terminated: Bools, alone: Bools) -> Any:

@@ -16,8 +16,7 @@ from mdpfn.data.columns import NamedColumn
 from mdpfn.data.episodes import FINAL
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import LogOptions
-from mdpfn.data.place import first
-from mdpfn.data.reader import CUT_OFF, INCOMPLETE, ends_of, missing_value
+from mdpfn.data.reader import CUT_OFF, INCOMPLETE, ends_of, floats_of, missing_value
 from mdpfn.data.sources import Source
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence.smoothed.evidence import nearest_codes, starts_of_episodes
@@ -49,6 +48,10 @@ class VectorReader:
             if value is not None:
                 limit = "states are vectors, which have no names"
                 raise MdpfnError(field, "given", limit, "mark ends in a column, or cut states into bins: bins=…")
+        if source.columns is not None and "count" in source.columns:
+            limit = "states are vectors, whose transitions have no weights"
+            remedy = "leave it out, repeat the rows, or cut states into bins: bins=…"
+            raise MdpfnError("count", repr(source.columns["count"]), limit, remedy)
         self.source, self.log = source, log
         self.notes: Counter[str] = Counter()
         self.pieces = list(map(self._complete, source.pieces))
@@ -62,7 +65,7 @@ class VectorReader:
         n = len(piece["reward"])
         terminated, truncated, alone = ends_of(piece, n, self.source.columns, self.log)
         final = piece["kind"] == FINAL if "kind" in piece else np.zeros(n, dtype=bool)
-        filled = dict(piece)
+        filled = {**piece, "reward": floats_of(piece, "reward")}
         if (alone & terminated).any():  # nothing follows, and a world model needs to hear of no other place
             filled["next_state"] = np.where((alone & terminated)[:, None], piece["state"], piece["next_state"])
         roles = ("state", "action", "reward", "next_state")
@@ -72,7 +75,7 @@ class VectorReader:
         cut_off = alone & ~terminated & ~final
         incomplete = np.any(list(lacks.values()), axis=0) & ~final & ~cut_off
         if incomplete.any() and self.log.missing == "raise":
-            raise missing_value(piece, lacks, first(incomplete), int(incomplete.sum()))
+            raise missing_value(piece, lacks, incomplete)
         self.notes[INCOMPLETE] += int(incomplete.sum())
         self.notes[CUT_OFF] += int(cut_off.sum())
         wanted = np.flatnonzero(~(incomplete | cut_off | final))

@@ -98,6 +98,13 @@ class StateFactors:
         return values
 
 
+def check_features(features: Any, n_states: int) -> None:
+    """Refuse a table of rows with fewer rows than there are states."""
+    if isinstance(features, Sequence | np.ndarray) and len(features) < n_states:
+        limit = f"there are {n_states} states"
+        raise MdpfnError("features", f"of {len(features)} rows", limit, "give a row for each state")
+
+
 def _part_sizes(codec: Codec | None) -> list[int]:
     """How many values each part of a combined space has."""
     if isinstance(codec, LabelCodec):

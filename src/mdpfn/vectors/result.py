@@ -9,6 +9,7 @@ from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.result import Result, run_fields
 from mdpfn.vectors.phase_portrait import plot_values
+from mdpfn.worth import PolicyLike
 
 
 class NoTableError(MdpfnError, AttributeError):
@@ -42,6 +43,12 @@ class VectorResult(Result):
             remedy = "use predict; for a table, cut an environment by mdpfn.Discretize or a log by bins="
             raise NoTableError(f"result.{name}", "not there", limit, remedy)
         raise AttributeError(name)
+
+    def evaluate(self, policy: PolicyLike, episodes: Any = None) -> NoReturn:
+        """Refused: only where states are counted are there values of policies."""
+        limit = "values of policies need states that are counted, and observations are vectors"
+        remedy = "cut an environment by mdpfn.Discretize or a log by bins="
+        raise NoTableError("the value of a policy", "not there", limit, remedy)
 
     @property
     def by_what(self) -> str:

@@ -62,8 +62,7 @@ def _named(policy: Mapping[Any, Any] | Callable[[Any], Any], plan: Plan) -> Floa
             action = choose(state)
             if action is None:
                 limit = f"it says nothing of {shown(state)}"
-                raise MdpfnError(
-                    "policy", "a mapping", limit, "give an action for every state that episodes go on from"
-                )
+                kind = "a mapping" if isinstance(policy, Mapping) else "a function"
+                raise MdpfnError("policy", kind, limit, "give an action for every state that episodes go on from")
             columns[row] = plan.encoding.actions.encode(action)
     return one_hot(columns, plan.policy_logits.shape[1])
