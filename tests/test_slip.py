@@ -96,7 +96,9 @@ class TestWhereItIsNot:
 
 class TestTheFit:
     def fit(self, n_visits: int = 3) -> _Fit:
-        return _Fit(_Places.of(seen(torus(4, 0.5), n_visits)), SlipConfig())
+        places = _Places.of(seen(torus(4, 0.5), n_visits))
+        assert places is not None
+        return _Fit(places, SlipConfig())
 
     def test_shares_are_probabilities_of_what_is_known(self):
         fit = self.fit()

@@ -60,8 +60,8 @@ class Slip:
         n_actions = int(z.n_actions[0])
         if n_actions < 2 or not (z.n_successors > 1).any() or (z.duration != 1).any():
             return cls()
-        places = _Places.of(z)
-        if len(places.state) * n_actions**2 > config.most_work:
+        places = _Places.of(z, config.most_work / n_actions**2)
+        if places is None:
             return cls()
         fit = _Fit(places, config)
         visits = fit.visits()
@@ -81,9 +81,12 @@ class _Places:
     count: Floats  # (places, A)
 
     @classmethod
-    def of(cls, z: PairTable) -> _Places:
+    def of(cls, z: PairTable, most: float = np.inf) -> _Places | None:
+        """The places of a table; None if there are more than that."""
         n_states, row = int(z.n_states[0]), z.transition_row
         key, place = np.unique(z.state[row] * n_states + z.successor, return_inverse=True)
+        if len(key) > most:
+            return None
         state = key // n_states
         begins = np.append(True, state[1:] != state[:-1])
         count = np.zeros((len(key), int(z.n_actions[0])))
