@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mdpfn.arrays import sums_by
+from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.slip import Slip
 
@@ -22,46 +22,92 @@ def foretold(z: PairTable, slip: Slip) -> PairTable:
     """
     if not slip.visits or not len(z.pair):
         return z
-    n_states, n_actions, entry = int(z.n_states[0]), int(z.n_actions[0]), z.transition_row
-    seen, known = z.state[entry] * n_states + z.successor, slip.state * n_states + slip.successor
-    place = np.union1d(seen, known)  # where some action led from a state
-    state, successor = place // n_states, place % n_states
-    at, action = np.searchsorted(place, seen), z.action[entry]
-    count, ended, share = np.zeros((3, len(place), n_actions))
-    count[at, action], ended[at, action] = z.transition_count, z.n_terminated
-    share[np.searchsorted(place, known)] = slip.share
-
-    begins = np.append(True, state[1:] != state[:-1])
-    first, owner = np.flatnonzero(begins), np.cumsum(begins) - 1
-    n_visits = np.add.reduceat(count, first, axis=0)
-    told = np.minimum(np.add.reduceat(share, first, axis=0), MOST_TOLD)
-    worth = np.minimum(slip.visits, n_visits.sum(axis=1, keepdims=True))
-    worth = np.where(n_visits > 0, np.minimum(worth, told / (1 - told)), 0.0)
-    added = worth[owner] * share
-    added[(count == 0) & (added < LEAST_SHARE * (n_visits + worth)[owner])] = 0.0
-    arrivals = sums_by(z.successor, z.transition_count, n_states)
-    ends = sums_by(z.successor, z.n_terminated, n_states) / np.where(arrivals > 0, arrivals, 1.0)
-
-    row, column = np.nonzero(count + added)
-    order = np.lexsort((successor[row], column, state[row]))
-    row, column = row[order], column[order]
-    n_successors = np.bincount(np.searchsorted(z.pair, state[row] * n_actions + column), minlength=len(z.pair))
-    pair_of = np.repeat(np.arange(len(z.pair)), n_successors)
-    count, added = (count + added)[row, column], added[row, column]
-    total = sums_by(pair_of, count, len(z.pair))
+    known = z.structure.get(__name__)
+    if known is None or known.slip is not slip.share:
+        known = z.structure[__name__] = _Places.of(z, slip)
+    worth = np.minimum(slip.visits, sums_by(known.owner, z.n_visits)[known.owner])
+    worth = np.minimum(worth, known.odds)
+    added, count = worth[known.row] * known.share, np.zeros(len(known.row))
+    count[known.seen] = z.transition_count
+    added[(count == 0) & (added < LEAST_SHARE * (z.n_visits + worth)[known.row])] = 0.0
+    count += added
+    there = count > 0
+    table, row, added, count = known.table(z, there), known.row[there], added[there], count[there]
+    ended = np.zeros(len(there))
+    ended[known.seen] = z.n_terminated
+    ended = ended[there]
+    if ended.any():
+        arrivals = sums_by(z.successor, z.transition_count, int(z.n_states[0]))
+        ends = sums_by(z.successor, z.n_terminated, len(arrivals)) / np.where(arrivals > 0, arrivals, 1.0)
+        ended = np.minimum(ended + added * ends[table.successor], count)
+    total = sums_by(row, count, len(z.pair))
     if np.isnan(slip.reward).any():  # a reward belongs to its pair
         more, more_squares = ((total - z.n_visits) * s / z.n_visits for s in (z.reward_sum, z.reward_square_sum))
     else:
-        paid = np.zeros(len(place))
-        paid[np.searchsorted(place, known)] = slip.reward
-        more, more_squares = (sums_by(pair_of, added * paid[row] ** power, len(z.pair)) for power in (1, 2))
-    return replace(
-        z,
+        more, more_squares = (sums_by(row, added * known.paid[there] ** n, len(z.pair)) for n in (1, 2))
+    return table.with_numbers(
         n_visits=total,
         reward_sum=z.reward_sum + more,
         reward_square_sum=z.reward_square_sum + more_squares,
-        n_successors=n_successors,
-        successor=successor[row],
         transition_count=count,
-        n_terminated=np.minimum(ended[row, column] + added * ends[successor[row]], count),
+        n_terminated=ended,
+        reward_scale=z.reward_scale,
     )
+
+
+@dataclass(eq=False)
+class _Places:
+    """Where pairs of a structure led or may lead, pair after pair, and what slip says of that."""
+
+    slip: Floats  # the shares that it was made of
+    owner: Ints  # (visited,) the number of the state of each pair, among those
+    odds: Floats  # (visited,) that slip says where the pair leads
+    row: Ints  # (places,) the pair
+    successor: Ints  # (places,)
+    seen: Ints  # (observed,) the place of each transition of the table
+    share: Floats  # (places,) P(s' | s, a)
+    paid: Floats  # (places,) what arriving pays
+    last: tuple[Bools, PairTable] | None = None  # the places that the last table had, and that table
+
+    @classmethod
+    def of(cls, z: PairTable, slip: Slip) -> _Places:
+        """Of the structure of this table."""
+        n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
+        entry = z.state[z.transition_row] * n_states + z.successor
+        told = slip.state * n_states + slip.successor
+        place = np.union1d(entry, told)  # where some action led from a state
+        share, paid = np.zeros((len(place), n_actions)), np.zeros(len(place))
+        share[np.searchsorted(place, told)], paid[np.searchsorted(place, told)] = slip.share, slip.reward
+        begins = np.flatnonzero(np.append(True, np.diff(place // n_states) > 0))
+        state = place[begins] // n_states
+        owner = np.searchsorted(state, z.state)
+        sums = np.minimum(np.add.reduceat(share, begins, axis=0)[owner, z.action], MOST_TOLD)
+        n_places = np.diff(begins, append=len(place))[owner]
+        row = np.repeat(np.arange(len(z.pair)), n_places)
+        at = np.arange(len(row)) + np.repeat(begins[owner] - np.cumsum(n_places) + n_places, n_places)
+        seen = np.searchsorted(row * len(place) + at, z.transition_row * len(place) + np.searchsorted(place, entry))
+        return cls(
+            slip=slip.share,
+            owner=owner,
+            odds=sums / (1 - sums),
+            row=row,
+            successor=place[at] % n_states,
+            seen=seen,
+            share=share[at, z.action[row]],
+            paid=paid[at],
+        )
+
+    def table(self, z: PairTable, there: Bools) -> PairTable:
+        """A table with these places, of the structure of the last one if they are the same; without its numbers."""
+        if self.last is None or not np.array_equal(self.last[0], there):
+            successor = self.successor[there]
+            wider = replace(
+                z,
+                duration=np.ones(len(z.pair)),
+                n_successors=np.bincount(self.row[there], minlength=len(z.pair)),
+                successor=successor,
+                transition_count=np.zeros(len(successor)),
+                n_terminated=np.zeros(len(successor)),
+            )
+            self.last = there, wider
+        return self.last[1]

@@ -25,6 +25,9 @@ from mdpfn.evidence import PairTable
 from mdpfn.planners.arrival import arrival_rewards
 
 VISITS: Floats = 2.0 ** np.arange(-1.0, 7.0)  # that P may count, and that equal shares may where there is no slip
+MOST_STATES = (
+    300  # reached ones, up to which it is asked what arriving pays: a least-squares problem in as many numbers
+)
 SAME = 1e-6  # rewards whose relative difference is smaller are the same
 
 
@@ -37,6 +40,9 @@ class SlipConfig:
     heats: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0, 1.0)  # what data counts, by turn
     exchanging: float = 0.6  # from this heat on effects of a state are exchanged, …
     most_exchanged: int = 8  # … if there are no more than so many
+    most_states: int = (
+        300  # that were reached, up to which it is asked what arriving there pays: a least-squares problem
+    )
     own_effect: float = 0.3  # of an action, at first, beside equal shares of all
     own_visits: float = 1.0  # in which an action had its own effect, and …
     other_visits: float = 1.0  # … any other, but to stay, before anything was seen
@@ -67,7 +73,8 @@ class Slip:
         visits = fit.visits()
         if visits == 0:
             return cls()
-        return cls(places.state, places.successor, fit.share, _arrival(z)[places.successor], visits)
+        paid = _arrival(z)
+        return cls(places.state, places.successor, fit.share, paid[places.successor], visits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,12 +208,15 @@ class _Fit:
 
 def _arrival(z: PairTable) -> Floats:
     """(S,) what arriving in a state pays, if that explains the rewards of all pairs; NaN otherwise."""
-    paid, explained = arrival_rewards(z)
+    n_states = int(z.n_states[0])
     square = z.reward_square_sum / z.n_visits
     varies = square - z.mean_reward**2 > SAME * square
     least = SAME * float(np.abs(z.mean_reward).max(initial=0.0))
     if not varies.any() and np.ptp(z.mean_reward) <= least:  # always the same
-        return np.full(int(z.n_states[0]), z.mean_reward[0])
+        return np.full(n_states, z.mean_reward[0])
+    if len(np.unique(z.successor)) > MOST_STATES:
+        return np.full(n_states, np.nan)
+    paid, explained = arrival_rewards(z)
     mean = np.bincount(z.transition_row, z.successor_probs * paid[z.successor], len(z.pair))
     tells = np.where(varies, explained, np.abs(mean - z.mean_reward) <= least)
     return paid if tells.all() else np.full_like(paid, np.nan)
