@@ -25,9 +25,7 @@ from mdpfn.evidence import PairTable
 from mdpfn.planners.arrival import arrival_rewards
 
 VISITS: Floats = 2.0 ** np.arange(-1.0, 7.0)  # that P may count, and that equal shares may where there is no slip
-MOST_STATES = (
-    300  # reached ones, up to which it is asked what arriving pays: a least-squares problem in as many numbers
-)
+MOST_STATES = 300  # that were reached, up to which it is asked what arriving there pays: least squares take long
 SAME = 1e-6  # rewards whose relative difference is smaller are the same
 
 
@@ -40,9 +38,6 @@ class SlipConfig:
     heats: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0, 1.0)  # what data counts, by turn
     exchanging: float = 0.6  # from this heat on effects of a state are exchanged, …
     most_exchanged: int = 8  # … if there are no more than so many
-    most_states: int = (
-        300  # that were reached, up to which it is asked what arriving there pays: a least-squares problem
-    )
     own_effect: float = 0.3  # of an action, at first, beside equal shares of all
     own_visits: float = 1.0  # in which an action had its own effect, and …
     other_visits: float = 1.0  # … any other, but to stay, before anything was seen
