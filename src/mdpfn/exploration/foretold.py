@@ -24,7 +24,7 @@ def foretold(z: PairTable, slip: Slip) -> PairTable:
         return z
     known = z.structure.get(__name__)
     if known is None or known.slip is not slip.share:
-        known = z.structure[__name__] = _Places.of(z, slip)
+        known = z.structure[__name__] = _Ways.of(z, slip)
     worth = np.minimum(slip.visits, sums_by(known.owner, z.n_visits)[known.owner])
     worth = np.minimum(worth, known.odds)
     added, count = worth[known.row] * known.share, np.zeros(len(known.row))
@@ -56,7 +56,7 @@ def foretold(z: PairTable, slip: Slip) -> PairTable:
 
 
 @dataclass(eq=False)
-class _Places:
+class _Ways:
     """Where pairs of a structure led or may lead, pair after pair, and what slip says of that."""
 
     slip: Floats  # the shares that it was made of
@@ -70,7 +70,7 @@ class _Places:
     last: tuple[Bools, PairTable] | None = None  # the places that the last table had, and that table
 
     @classmethod
-    def of(cls, z: PairTable, slip: Slip) -> _Places:
+    def of(cls, z: PairTable, slip: Slip) -> _Ways:
         """Of the structure of this table."""
         n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
         entry = z.state[z.transition_row] * n_states + z.successor
