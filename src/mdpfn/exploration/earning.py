@@ -37,9 +37,7 @@ Objective: TypeAlias = Literal["return", "policy"]
 VALUE_TOLERANCE = 1e-3  # of the largest reward, where there are too many states for exact values
 TIE = 1e-3  # of the price: exploring values closer than this are equal
 MEAN, SPREAD, PRICE, REPLAN = range(4)  # of V over known states; B; the step of the episode at which to plan again
-SLIP_VISITS, FITTED, FITTED_SCALE = range(
-    4, 7
-)  # of the slip: its visits; all visits and the reward scale it was fitted to
+SLIP_VISITS, FITTED, FITTED_SCALE = range(4, 7)  # what slip counts; all visits and the reward scale it was fitted to
 REFIT_GROWTH = 1.1  # of all visits, after which slip is fitted again, before the next episode
 
 
