@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mdpfn import Agent
 from mdpfn.bench.environments import TabularEnv
 from mdpfn.evidence import PairTable, Statistics
-from mdpfn.exploration.foretold import foretold
-from mdpfn.exploration.slip import VISITS, Slip, SlipConfig, _Fit, _Places
 from mdpfn.model.mdp import TabularMDP
+from mdpfn.planners.foretold import foretold
+from mdpfn.planners.slip import VISITS, Slip, SlipConfig, _Fit, _Places
 
 
 def torus(width: int, slip: float) -> Any:
@@ -120,7 +120,7 @@ class TestTheFit:
                 more = np.log(without + fit.mixing[:, effect] + config.rounding) - np.log(without + config.rounding)
                 weight = np.exp((fewer * more).sum(axis=1))
                 expected += fit.mixing[action, effect] * weight[place] / (weight[mine].sum() + config.unseen)
-            assert fit._left_out()[place, action] == pytest.approx(expected)
+            assert fit.left_out()[place, action] == pytest.approx(expected)
 
     def test_exchanging_effects_never_makes_the_data_less_likely(self):
         fit = self.fit()

@@ -26,11 +26,11 @@ import numpy as np
 from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
-from mdpfn.exploration.foretold import foretold
 from mdpfn.exploration.rows import Rows
-from mdpfn.exploration.slip import Slip, SlipConfig
 from mdpfn.model.choices import solve
+from mdpfn.planners.foretold import foretold
 from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.planners.slip import Slip, SlipConfig
 
 Objective: TypeAlias = Literal["return", "policy"]
 

@@ -15,6 +15,7 @@ from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
 from mdpfn.online.learner import Learner
 from mdpfn.online.snapshot import Snapshot
+from mdpfn.planners.foretold import told
 from mdpfn.planners.offset import less, offset_of
 from mdpfn.planners.output import PlannerOutput
 from mdpfn.planners.policies import ActionSampler, greedy_actions, one_hot, softmax
@@ -188,7 +189,8 @@ class InContextLearner(Learner):
 
     def ask(self, planner: Planner) -> PlannerOutput:
         """The output of any planner for everything observed so far, in the units of the rewards."""
-        output = planner(*self._centred(least_visits=PREDICTED_VISITS))
+        table, info = self._centred(least_visits=PREDICTED_VISITS)
+        output = planner(table if self.explorer is None else told(table), info)
         if output.q_quantiles is not None and self.offset:
             output.q_quantiles[...] += self.offset * self.info.horizon[0]
         return output

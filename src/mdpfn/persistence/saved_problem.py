@@ -16,13 +16,13 @@ from mdpfn.evidence.factored.completion import Foreseen
 from mdpfn.evidence.store import statistics_from_arrays
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import REPLAN, SLIP_VISITS, Carried
-from mdpfn.exploration.slip import VISITS
 from mdpfn.online.history import History, OpenEpisode
 from mdpfn.online.in_context import InContextLearner
 from mdpfn.online.options import Options
 from mdpfn.online.problem import Problem
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.online.vector_store import LONGEST, Arrays, restore_learner
+from mdpfn.planners.slip import VISITS
 from mdpfn.spaces.codec import LabelCodec
 from mdpfn.spaces.encoding import SpaceEncoding
 from mdpfn.spaces.json import labels_from_json, space_from_json

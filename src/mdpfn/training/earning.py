@@ -8,7 +8,7 @@ from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import PRICE, EarningConfig, EarningExplorer
 from mdpfn.planners.problem_info import ProblemInfo
 
-WITHOUT_SLIP = EarningConfig(slip=None)  # to fit it in every task would take as long as all the rest
+WITHOUT_SLIP = EarningConfig(slip=None)  # the tables of training hold what slip foretells already
 NEARLY_AS_GOOD = 0.3  # of the price: at use, news within an episode would make the explorer prefer these next
 
 

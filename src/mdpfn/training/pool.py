@@ -30,10 +30,10 @@ class TrainingBatch:
 
     def __init__(self, rollout: Rollout, temperature: float, network: NetworkConfig = READS_PLANS) -> None:
         self.rollout = rollout
-        self.table = rollout.table()
+        plain = network.inputs == "plain"
+        self.table = rollout.table() if plain else rollout.table_as_read()
         model, info = EmpiricalModel.of(self.table), rollout.info()
         self.estimates = estimate(model, info)
-        plain = network.inputs == "plain"
         features = plain_features(model, network.most_visits) if plain else planned_features(info, self.estimates)
         self.tokens = assemble(model, features)
         batch = rollout.batch
@@ -179,6 +179,7 @@ class TaskPool:
             "number": np.array([task.number for task in self.tasks]),
             "episodes_left": np.array([task.episodes_left for task in self.tasks]),
             "largest": np.array([task.largest for task in self.tasks]),
+            "refused": np.array([task.refused for task in self.tasks]),
             "count": np.concatenate([task.count for task in self.tasks]),
             "reward_sum": np.concatenate([task.reward_sum for task in self.tasks]),
             "reward_square_sum": np.concatenate([task.reward_square_sum for task in self.tasks]),
@@ -193,6 +194,6 @@ class TaskPool:
             sizes = [len(getattr(task, name)) for task in self.tasks]
             for task, part in zip(self.tasks, torch.split(state[name], sizes), strict=True):
                 setattr(task, name, part.numpy().copy())
-        ages = zip(state["episodes_left"].tolist(), state["largest"].tolist(), strict=True)
-        for task, (left, largest) in zip(self.tasks, ages, strict=True):
-            task.episodes_left, task.largest = left, largest
+        for name in ("episodes_left", "largest", "refused"):
+            for task, value in zip(self.tasks, state[name].tolist(), strict=True):
+                setattr(task, name, value)

@@ -9,13 +9,17 @@ from mdpfn.arrays import Floats, Ints, offsets_of, sums_by
 from mdpfn.checks import check_range, check_types
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
+from mdpfn.evidence.pooling import pooled
 from mdpfn.model.exact import Solution, solve
 from mdpfn.model.mdp import MDPBatch, TabularMDP
+from mdpfn.planners.foretold import foretold
 from mdpfn.planners.problem_info import ProblemInfo
+from mdpfn.planners.slip import Slip
 from mdpfn.prior.sizes import log_uniform
 from mdpfn.training.visits import observed
 
 Behaviour = Literal["coverage", "uniform", "exploring", "policy", "earning"]
+ASKED_AGAIN = 1.5  # times the visits at which slip was not believed
 BEHAVIOURS: tuple[Behaviour, ...] = ("coverage", "uniform", "exploring", "policy", "earning")
 
 
@@ -60,6 +64,22 @@ class Task:
     reward_sum: Floats  # (pairs,)
     reward_square_sum: Floats  # (pairs,)
     largest: float = 0.0  # largest |reward| observed
+    refused: float = 0.0  # visits in all when slip was last fitted and not believed
+
+    def as_read(self, z: PairTable) -> PairTable:
+        """The observed table as planners and network read it at use: pooled, and with what slip foretells.
+
+        Slip that was not believed is fitted again when half as much more was seen: it takes longer than all the rest.
+        """
+        if not (z.n_successors > 1).any():
+            return z
+        z, n_visits = pooled(z), float(z.n_visits.sum())
+        if n_visits < ASKED_AGAIN * self.refused:
+            return z
+        slip = Slip.of(z)
+        if not slip.visits:
+            self.refused = n_visits
+        return foretold(z, slip)
 
 
 def begin(rng: np.random.Generator, number: int, mdp: TabularMDP, config: TaskConfig) -> Task:
@@ -157,6 +177,11 @@ class Rollout:
         sums = np.concatenate([task.reward_sum for task in self.tasks])
         squares = np.concatenate([task.reward_square_sum for task in self.tasks])
         return observed(self.batch, count, sums, squares, count * ends, scale)
+
+    def table_as_read(self) -> PairTable:
+        """The same table as planners and network read it at use."""
+        observed = self.table()
+        return PairTable.concatenate([task.as_read(observed.part(i)) for i, task in enumerate(self.tasks)])
 
     def info(self) -> ProblemInfo:
         """What is known of these tasks beforehand."""

@@ -26,6 +26,7 @@ from mdpfn.planners.arrival import arrival_rewards
 
 VISITS: Floats = 2.0 ** np.arange(-1.0, 7.0)  # that P may count, and that equal shares may where there is no slip
 MOST_STATES = 300  # that were reached, up to which it is asked what arriving there pays: least squares take long
+LEVELLED = 0.01  # share of equal shares in predictions: nothing is impossible
 SAME = 1e-6  # rewards whose relative difference is smaller are the same
 
 
@@ -64,11 +65,16 @@ class Slip:
         places = _Places.of(z, config.most_work / n_actions**2)
         if places is None:
             return cls()
+        left_out = _LeftOut.of(places)
+        without = left_out.likelihoods(left_out.equal).max()
+        if without > -config.least_evidence:  # nothing is likelier than 1: slip cannot be believed, so it is not fitted
+            return cls()
         fit = _Fit(places, config)
-        visits = fit.visits()
-        if visits == 0:
+        by_visits = left_out.likelihoods(left_out.mixed(fit.left_out()))
+        if by_visits.max() < without + config.least_evidence:
             return cls()
         paid = _arrival(z)
+        visits = float(VISITS[by_visits.argmax()])
         return cls(places.state, places.successor, fit.share, paid[places.successor], visits)
 
 
@@ -98,6 +104,35 @@ class _Places:
     def sums(self, values: Floats) -> Floats:
         """(states, …) sums over the places of each state."""
         return np.asarray(np.add.reduceat(values, self.first, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """The transitions of pairs that were visited again, each to be predicted from all others."""
+
+    n: Floats  # (told,) how often each was seen
+    others: Floats  # (told,) the other visits of its pair
+    equal: Floats  # (told,) equal shares of all successors of its state, and one that was not seen
+    where: tuple[Ints, Ints]  # (told,) its place and action
+
+    @classmethod
+    def of(cls, places: _Places) -> _LeftOut:
+        """Those of some places."""
+        count, owner = places.count, places.owner
+        n_visits = places.sums(count)[owner]
+        place, action = np.nonzero((count > 0) & (n_visits > 1))
+        n_places = np.bincount(owner)[owner]
+        return cls(count[place, action], n_visits[place, action] - 1, 1 / (n_places[place] + 1), (place, action))
+
+    def mixed(self, share: Floats) -> Floats:
+        """(told,) P(s' | s, a) of (places, A), mixed with a little of equal shares."""
+        return np.asarray((1 - LEVELLED) * share[self.where] + LEVELLED * self.equal)
+
+    def likelihoods(self, share: Floats) -> Floats:
+        """(visits,) log-likelihood if these shares (told,) count that many visits beside those of the pair."""
+        before = np.maximum(self.n - 1, 0.0)
+        predicted = (before + VISITS[:, None] * share) / (self.others + VISITS[:, None])
+        return np.asarray((self.n * np.log(predicted)).sum(axis=1))
 
 
 class _Fit:
@@ -170,27 +205,7 @@ class _Fit:
         self.mixing = often / often.sum(axis=1, keepdims=True)
         self.share = self.belief @ self.mixing.T
 
-    def visits(self) -> float:
-        """What P counts beside the visits of a pair: what predicts transitions best from all others; or nothing."""
-        count, places = self.places.count, self.places
-        n_visits = places.sums(count)[places.owner]
-        tells = (count > 0) & (n_visits > 1)
-        if not tells.any():
-            return 0.0
-        n, before, others = count[tells], np.maximum(count[tells] - 1, 0.0), n_visits[tells] - 1
-        n_places = np.bincount(places.owner)[places.owner]
-        equal = np.broadcast_to(1 / (n_places[:, None] + 1), count.shape)[tells]
-        slipping = (1 - 0.01) * self._left_out()[tells] + 0.01 * equal
-
-        def likelihood(share: Floats) -> Floats:
-            predicted = (before + VISITS[:, None] * share) / (others + VISITS[:, None])
-            return np.asarray((n * np.log(predicted)).sum(axis=1))
-
-        by_visits = likelihood(slipping)
-        is_better = by_visits.max() - likelihood(equal).max() >= self.config.least_evidence
-        return float(VISITS[by_visits.argmax()]) if is_better else 0.0
-
-    def _left_out(self) -> Floats:
+    def left_out(self) -> Floats:
         """(places, A) P(s' | s, a) as it is believed where one such transition is left out."""
         found = self.mixing[:, -1] * self.belief[:, -1:]
         for effect in self.effects:

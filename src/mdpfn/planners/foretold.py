@@ -8,10 +8,15 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
-from mdpfn.exploration.slip import Slip
+from mdpfn.planners.slip import Slip
 
 MOST_TOLD = 1 - 1e-9  # of where a pair leads; the rest nobody knows
 LEAST_SHARE = 0.01  # of the visits of a pair; what is less probable and was not seen is left out
+
+
+def told(z: PairTable) -> PairTable:
+    """The table of one MDP with what its own slip foretells."""
+    return foretold(z, Slip.of(z))
 
 
 def foretold(z: PairTable, slip: Slip) -> PairTable:
@@ -74,10 +79,10 @@ class _Ways:
         """Of the structure of this table."""
         n_states, n_actions = int(z.n_states[0]), int(z.n_actions[0])
         entry = z.state[z.transition_row] * n_states + z.successor
-        told = slip.state * n_states + slip.successor
-        place = np.union1d(entry, told)  # where some action led from a state
+        known = slip.state * n_states + slip.successor
+        place = np.union1d(entry, known)  # where some action led from a state
         share, paid = np.zeros((len(place), n_actions)), np.zeros(len(place))
-        share[np.searchsorted(place, told)], paid[np.searchsorted(place, told)] = slip.share, slip.reward
+        share[np.searchsorted(place, known)], paid[np.searchsorted(place, known)] = slip.share, slip.reward
         begins = np.flatnonzero(np.append(True, np.diff(place // n_states) > 0))
         state = place[begins] // n_states
         owner = np.searchsorted(state, z.state)
