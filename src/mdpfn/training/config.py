@@ -128,7 +128,7 @@ CONFIGS: Mapping[str, TrainingConfig] = MappingProxyType(
             objective=ObjectiveConfig(final_cross_entropy=0.03),
             target_temperature=0.25,
             batch_size=64,
-            steps=20_000,
+            steps=10_000,
             optimizer="muon",
             learning_rate=2e-3,
             warmup_steps=300,

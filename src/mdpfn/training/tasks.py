@@ -14,12 +14,13 @@ from mdpfn.model.exact import Solution, solve
 from mdpfn.model.mdp import MDPBatch, TabularMDP
 from mdpfn.planners.foretold import foretold
 from mdpfn.planners.problem_info import ProblemInfo
-from mdpfn.planners.slip import Slip
+from mdpfn.planners.slip import Slip, SlipConfig
 from mdpfn.prior.sizes import log_uniform
 from mdpfn.training.visits import observed
 
 Behaviour = Literal["coverage", "uniform", "exploring", "policy", "earning"]
-ASKED_AGAIN = 1.5  # times the visits at which slip was not believed
+ASKED_AGAIN = 3.0  # times the visits at which slip was not believed
+SLIP = SlipConfig(most_work=60_000)  # what takes longest is left out, which at use is fitted too
 BEHAVIOURS: tuple[Behaviour, ...] = ("coverage", "uniform", "exploring", "policy", "earning")
 
 
@@ -69,14 +70,14 @@ class Task:
     def as_read(self, z: PairTable) -> PairTable:
         """The observed table as planners and network read it at use: pooled, and with what slip foretells.
 
-        Slip that was not believed is fitted again when half as much more was seen: it takes longer than all the rest.
+        Slip that was not believed is fitted again when three times as much was seen: it takes longer than all the rest.
         """
         if not (z.n_successors > 1).any():
             return z
         z, n_visits = pooled(z), float(z.n_visits.sum())
         if n_visits < ASKED_AGAIN * self.refused:
             return z
-        slip = Slip.of(z)
+        slip = Slip.of(z, SLIP)
         if not slip.visits:
             self.refused = n_visits
         return foretold(z, slip)
