@@ -91,7 +91,23 @@ class TestWhereItIsNot:
 
     def test_large_problems_are_left_as_they_are(self):
         z = seen(torus(6, 0.2), 8)
-        assert Slip.of(z, SlipConfig(most_work=1000)).visits == 0
+        assert Slip.of(z, config=SlipConfig(most_work=1000)).visits == 0
+
+    def test_rewards_that_vary_for_reasons_of_their_own_are_not_foretold(self):
+        """What was sold is not on stock any more: the mean reward of few visits is that of where they led."""
+        truth, rng = torus(6, 0.3), np.random.default_rng(3)
+        visits = np.repeat(np.arange(144), 12)
+        following = np.array([rng.choice(36, p=truth.reshape(144, -1)[pair]) for pair in visits])
+        state, action = np.divmod(visits, 4)
+
+        def slip_of(reward: Any) -> Slip:
+            z = Statistics.from_transitions(state, action, reward, following, n_states=36, n_actions=4).table()
+            return Slip.of(z)
+
+        own_effect = truth[state, action, following] > 0.5
+        assert slip_of(own_effect * np.where(action % 2, 1.0, -1.0)).visits == 0
+        assert slip_of(np.cos(following)).visits > 0  # arriving explains these, …
+        assert slip_of(np.cos(state + action)).visits > 0  # … and these belong to their pairs
 
 
 class TestTheFit:
@@ -140,7 +156,7 @@ def test_a_foretold_table_is_a_table(seed: int) -> None:
     state, action, following = rng.integers(n, size=(3, int(rng.integers(5, 60)))) % [[n], [3], [n]]
     ends = following == n - 1
     z = Statistics.from_transitions(state, action, ends * 1.0, following, ends, n_states=n, n_actions=3).table()
-    slip = replace(Slip.of(z, SlipConfig(least_evidence=-1e9)), visits=float(rng.choice(VISITS)))
+    slip = replace(Slip.of(z, config=SlipConfig(least_evidence=-1e9)), visits=float(rng.choice(VISITS)))
     told = foretold(z, slip) if len(slip.state) else z
     assert (np.diff(told.pair) > 0).all()
     assert (told.n_successors > 0).all()

@@ -11,7 +11,9 @@ import torch
 from hypothesis import assume, given, settings
 from scipy.stats import chi2
 
+from mdpfn import Agent
 from mdpfn.arrays import Floats
+from mdpfn.bench.protocols.held_out import statistics_of
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence import PairTable
 from mdpfn.exploration.clock import Clock
@@ -32,6 +34,7 @@ from mdpfn.training.objective import LARGEST_PULL, quantile_loss, return_gradien
 from mdpfn.training.pool import TaskPool, TrainingBatch, greedy_among_ties
 from mdpfn.training.tasks import BEHAVIOURS, Behaviour, Rollout, Task, TaskConfig, begin, cover
 from tests.strategies import mdps
+from tests.test_slip import torus
 
 WORLD = WorldConfig(n_states=(2, 8), n_actions=(2, 3), discount=(0.8, 0.95))
 SAMPLER = partial(sample_world, config=WORLD)
@@ -243,6 +246,35 @@ def batch_of(n: int = 5, temperature: float = 0.25, **changes: object) -> Traini
 def per_task(training_batch: TrainingBatch, table: Floats) -> list[Floats]:
     parts = np.split(table, training_batch.rollout.pair_start[1:-1])
     return [part.reshape(task.mdp.reward.shape) for part, task in zip(parts, training_batch.rollout.tasks, strict=True)]
+
+
+class TestReading:
+    """The network is trained on tables as it reads them at use."""
+
+    def task(self) -> Task:
+        mdp = TabularMDP.from_dense(torus(6, 0.3), np.eye(36)[:, :4], discount=0.9)
+        task = task_of(mdp, reports=True)
+        cover(np.random.default_rng(0), task, 8.0)
+        return task
+
+    def test_tables_are_those_of_the_agent(self):
+        certain = TabularMDP.from_dense(torus(6, 0.0), np.eye(36)[:, :4], discount=0.9)
+        rollout = Rollout([self.task(), task_of(certain)])
+        observed, read = rollout.table(), rollout.table_as_read()
+        agent = Agent.from_pretrained()
+        statistics = statistics_of(observed, 0)
+        seen, _ = agent.plan(statistics, discount=0.9).planned_from
+        for name in ("pair", "successor", "transition_count", "n_visits", "reward_sum"):
+            np.testing.assert_allclose(getattr(read.part(0), name), getattr(seen, name), err_msg=name)
+        assert read.part(0).n_visits.sum() > 2 * observed.part(0).n_visits.sum()
+        assert len(read.part(1).pair) == len(observed.part(1).pair)
+
+    def test_slip_that_was_not_believed_is_asked_for_later(self):
+        task = self.task()
+        task.refused = 0.5 * task.count.sum()
+        assert Rollout([task]).table_as_read().n_visits.sum() == pytest.approx(task.count.sum())
+        task.refused = 0.1 * task.count.sum()
+        assert Rollout([task]).table_as_read().n_visits.sum() > 2 * task.count.sum()
 
 
 class TestTrainingBatch:

@@ -25,6 +25,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
+from mdpfn.evidence.pooling import pooled
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.rows import Rows
 from mdpfn.model.choices import solve
@@ -61,7 +62,7 @@ class EarningConfig:
     straight_on: float = 0.1  # of the price: how much worse an action may look that goes straight on
     replan_growth: float = 1.5  # of the price, after which a plan is made anew, even if nothing was seen that is new
     states_per_step: int = 25  # the plan of a large problem must serve for more than one step
-    slip: SlipConfig | None = field(default_factory=SlipConfig)  # None: every pair speaks for itself
+    slip: SlipConfig | None = field(default_factory=SlipConfig)  # None: tables are read as they are
 
 
 @dataclass
@@ -89,9 +90,9 @@ class Carried:
         visits = float(self.scalars[SLIP_VISITS])
         return Slip(self.slip_state, self.slip_successor, self.slip_share, self.slip_reward, visits)
 
-    def fit_slip(self, table: PairTable, config: SlipConfig) -> None:
-        """Fit slip to what was observed."""
-        slip = Slip.of(table, config)
+    def fit_slip(self, table: PairTable, observed: PairTable, config: SlipConfig) -> None:
+        """Fit slip to a table and what was observed."""
+        slip = Slip.of(table, observed, config)
         self.slip_state, self.slip_successor = slip.state, slip.successor
         self.slip_share, self.slip_reward = slip.share, slip.reward
         self.scalars[[SLIP_VISITS, FITTED, FITTED_SCALE]] = slip.visits, table.n_visits.sum(), table.reward_scale[0]
@@ -181,14 +182,15 @@ class EarningExplorer:
             self._row_of = dict(zip(known, range(len(known)), strict=True))
         return self._row_of.get(state, len(self.carried.known))
 
-    def _foretold(self, table: PairTable, clock: Clock) -> PairTable:
-        """The table with what common slip says, which is fitted before an episode if much more was seen."""
+    def _foretold(self, observed: PairTable, clock: Clock) -> PairTable:
+        """The pooled table with what common slip says, which is fitted before an episode if much more was seen."""
         carried, config = self.carried, self.config.slip
         if config is None:
-            return table
+            return observed
+        table = pooled(observed)
         grown = float(table.n_visits.sum()) >= REFIT_GROWTH * carried.scalars[FITTED]
         if (clock.step == 0 and grown) or table.reward_scale[0] != carried.scalars[FITTED_SCALE]:
-            carried.fit_slip(table, config)
+            carried.fit_slip(table, observed, config)
         return foretold(table, carried.slip)
 
     def _plan_certain(self, rows: Rows, table: PairTable, info: ProblemInfo) -> Floats:

@@ -10,7 +10,6 @@ import numpy as np
 from mdpfn.arrays import Floats
 from mdpfn.evidence import Novelty, PairTable, Statistics, Transition
 from mdpfn.evidence.factored.completion import Completion, Foreseen
-from mdpfn.evidence.pooling import pooled
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
 from mdpfn.online.learner import Learner
@@ -61,8 +60,9 @@ class InContextLearner(Learner):
         self.acting_policy: Floats | None = None  # … by this policy (S, A), or if None by its explorer
         self._sampler: ActionSampler | None = None  # of the acting policy
         self._before_plan: tuple[dict[str, Any], Snapshot] | None = None  # to undo the plan of the last `act`
-        self._pooled: tuple[PairTable, PairTable] | None = None  # an observed table and its pooled form, …
-        self._output: tuple[PairTable, PlannerOutput] | None = None  # … and what the planner made of it
+        self._observed: tuple[PairTable, PairTable] | None = None  # an observed table, and with its reward scale, …
+        self._told: tuple[PairTable, PairTable] | None = None  # … that one, and with what is told by all pairs together
+        self._output: tuple[PairTable, PlannerOutput] | None = None  # an observed table, and what was made of it
 
     def act(self, state: int) -> int:
         """The action to take now: exploring, or exploiting where there is nothing to explore for."""
@@ -84,7 +84,7 @@ class InContextLearner(Learner):
             if self._exploits:
                 self.acting_policy = self.plan()
             elif self.explorer is not None:
-                self.explorer.plan(*self._centred(), self.clock)
+                self.explorer.plan(*self._centred(self._read()), self.clock)
                 self.foreseen = Foreseen() if self.completion is None else self.completion.foreseen
             else:
                 self.acting_policy = softmax(self.planner_output().policy_logits / self.acting_temperature)
@@ -164,17 +164,27 @@ class InContextLearner(Learner):
         return one_hot(greedy_actions(output.policy_logits, output.unknown), self.evidence.n_actions)
 
     def table(self, least_visits: float = 0.0) -> PairTable:
-        """The table that explorer and planner read, with the reward scale of the problem.
+        """The table that the planner reads, with the reward scale of the problem.
 
         With softmax exploration, as in the paper, it is exactly what was observed. With directed exploration, noisy
-        pairs are pooled, and untried pairs that factors predict are added with at least `least_visits` visits each.
+        pairs are pooled, what slip foretells is added, and untried pairs that factors predict with at least
+        `least_visits` visits each.
         """
+        read = self._read(least_visits)
+        if self.explorer is None:
+            return read
+        if self._told is None or self._told[0] is not read:
+            self._told = read, told(read)
+        return self._told[1]
+
+    def _read(self, least_visits: float = 0.0) -> PairTable:
+        """What was observed, and what factors predict."""
         observed = self.evidence.table()  # the same object until anything changes
         if self.completion is not None and self.explorer is not None:
-            return self._scaled(pooled(self.completion(observed, least_visits)))
-        if self._pooled is None or self._pooled[0] is not observed:
-            self._pooled = observed, self._scaled(observed if self.explorer is None else pooled(observed))
-        return self._pooled[1]
+            return self._scaled(self.completion(observed, least_visits))
+        if self._observed is None or self._observed[0] is not observed:
+            self._observed = observed, self._scaled(observed)
+        return self._observed[1]
 
     def _scaled(self, table: PairTable) -> PairTable:
         scale = self.reward_scale
@@ -189,8 +199,7 @@ class InContextLearner(Learner):
 
     def ask(self, planner: Planner) -> PlannerOutput:
         """The output of any planner for everything observed so far, in the units of the rewards."""
-        table, info = self._centred(least_visits=PREDICTED_VISITS)
-        output = planner(table if self.explorer is None else told(table), info)
+        output = planner(*self._centred(self.table(PREDICTED_VISITS)))
         if output.q_quantiles is not None and self.offset:
             output.q_quantiles[...] += self.offset * self.info.horizon[0]
         return output
@@ -208,7 +217,7 @@ class InContextLearner(Learner):
         seen = self.evidence.reward_min, self.evidence.reward_max
         return seen if self.evidence.n_transitions else (0.0, 0.0)
 
-    def _centred(self, least_visits: float = 0.0) -> tuple[PairTable, ProblemInfo]:
-        """The table and info that planners read, with rewards less their offset."""
+    def _centred(self, table: PairTable) -> tuple[PairTable, ProblemInfo]:
+        """A table and the info beside it, with rewards less their offset."""
         low, high = self._reward_range
-        return less(self.table(least_visits), self.info, self.offset, high - low)
+        return less(table, self.info, self.offset, high - low)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from mdpfn.arrays import Bools, Floats, Ints
+from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
 
 UNEXPLAINED = 0.02  # of the variance of the rewards of a pair, at most
@@ -21,8 +21,7 @@ VARIES = 1e-9  # of the mean square of rewards; less variance is rounding
 
 def arrival_rewards(z: PairTable) -> tuple[Floats, Bools]:
     """(S,) what arriving in a state pays, and (visited,) the pairs whose rewards vary, as that says."""
-    variance = np.maximum(z.reward_square_sum / z.n_visits - z.mean_reward**2, 0)
-    varies = variance > VARIES * z.reward_square_sum / z.n_visits
+    variance, varies = variances(z)
     best = np.zeros(int(z.n_states[0])), np.zeros_like(varies)
     if varies.any():
         for tells in (np.ones_like(varies), varies):
@@ -31,6 +30,25 @@ def arrival_rewards(z: PairTable) -> tuple[Floats, Bools]:
             if explained.sum() > best[1].sum():
                 best = paid, explained
     return best
+
+
+def roughly_on_arrival(z: PairTable) -> tuple[Floats, float]:
+    """(S,) what arriving in a state pays, and the share of the variance of rewards within pairs that this explains."""
+    variance, varies = variances(z)
+    found, weight = [], z.n_visits * varies
+    for tells in (np.ones_like(varies), varies):
+        paid = _paid_on_arrival(z, tells)
+        wrong = weight @ np.abs(_moments(z, paid)[1] - variance)
+        found.append((1 - float(wrong / (weight @ variance)), paid))
+    share, paid = max(found, key=lambda each: each[0])
+    return paid, share
+
+
+def variances(z: PairTable) -> tuple[Floats, Bools]:
+    """(visited,) the variance of the rewards of each pair, and whether it is more than rounding."""
+    square = z.reward_square_sum / z.n_visits
+    variance = np.maximum(square - z.mean_reward**2, 0)
+    return variance, variance > VARIES * square
 
 
 def _paid_on_arrival(z: PairTable, tells: Bools) -> Floats:
@@ -60,8 +78,14 @@ def _matrix(values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> 
 
 def _explains(z: PairTable, paid: Floats, variance: Floats) -> Bools:
     """(visited,) pairs whose rewards have the mean and the variance that arriving would give them."""
-    mean, square = (
-        np.bincount(z.transition_row, z.successor_probs * each[z.successor], len(z.pair)) for each in (paid, paid**2)
-    )
-    right = np.abs(square - mean**2 - variance) <= UNEXPLAINED * variance
+    mean, explained = _moments(z, paid)
+    right = np.abs(explained - variance) <= UNEXPLAINED * variance
     return np.asarray(right & ((mean - z.mean_reward) ** 2 <= UNEXPLAINED * variance / z.n_visits))
+
+
+def _moments(z: PairTable, paid: Floats) -> tuple[Floats, Floats]:
+    """(visited,) mean and variance of what arriving pays after each pair."""
+    mean, square = (
+        sums_by(z.transition_row, z.successor_probs * each[z.successor], len(z.pair)) for each in (paid, paid**2)
+    )
+    return mean, square - mean**2

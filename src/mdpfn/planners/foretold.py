@@ -8,15 +8,17 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints, sums_by
 from mdpfn.evidence import PairTable
+from mdpfn.evidence.pooling import pooled
 from mdpfn.planners.slip import Slip
 
 MOST_TOLD = 1 - 1e-9  # of where a pair leads; the rest nobody knows
 LEAST_SHARE = 0.01  # of the visits of a pair; what is less probable and was not seen is left out
 
 
-def told(z: PairTable) -> PairTable:
-    """The table of one MDP with what its own slip foretells."""
-    return foretold(z, Slip.of(z))
+def told(observed: PairTable) -> PairTable:
+    """The table of one MDP as planners read it: equal shares are pooled, and what slip foretells is added."""
+    z = pooled(observed)
+    return foretold(z, Slip.of(z, observed))
 
 
 def foretold(z: PairTable, slip: Slip) -> PairTable:

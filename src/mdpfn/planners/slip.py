@@ -22,11 +22,12 @@ import numpy as np
 
 from mdpfn.arrays import Floats, Ints
 from mdpfn.evidence import PairTable
-from mdpfn.planners.arrival import arrival_rewards
+from mdpfn.planners.arrival import arrival_rewards, roughly_on_arrival, variances
 
 VISITS: Floats = 2.0 ** np.arange(-1.0, 7.0)  # that P may count, and that equal shares may where there is no slip
 MOST_STATES = 300  # that were reached, up to which it is asked what arriving there pays: least squares take long
 LEVELLED = 0.01  # share of equal shares in predictions: nothing is impossible
+EXPLAINED = 0.75  # of the variance of rewards within pairs, that arriving must explain
 SAME = 1e-6  # rewards whose relative difference is smaller are the same
 
 
@@ -57,8 +58,8 @@ class Slip:
     visits: float = 0.0  # what P counts beside the visits of a pair
 
     @classmethod
-    def of(cls, z: PairTable, config: SlipConfig = SlipConfig()) -> Slip:  # noqa: B008
-        """The slip of one MDP."""
+    def of(cls, z: PairTable, observed: PairTable | None = None, config: SlipConfig = SlipConfig()) -> Slip:  # noqa: B008
+        """The slip of one MDP by its table, which may be pooled; what was observed tells what rewards depend on."""
         n_actions = int(z.n_actions[0])
         if n_actions < 2 or not (z.n_successors > 1).any() or (z.duration != 1).any():
             return cls()
@@ -73,7 +74,9 @@ class Slip:
         by_visits = left_out.likelihoods(left_out.mixed(fit.left_out()))
         if by_visits.max() < without + config.least_evidence:
             return cls()
-        paid = _arrival(z)
+        paid = _arrival(z if observed is None else observed)
+        if paid is None:
+            return cls()
         visits = float(VISITS[by_visits.argmax()])
         return cls(places.state, places.successor, fit.share, paid[places.successor], visits)
 
@@ -216,17 +219,21 @@ class _Fit:
         return np.asarray(found)
 
 
-def _arrival(z: PairTable) -> Floats:
-    """(S,) what arriving in a state pays, if that explains the rewards of all pairs; NaN otherwise."""
-    n_states = int(z.n_states[0])
-    square = z.reward_square_sum / z.n_visits
-    varies = square - z.mean_reward**2 > SAME * square
-    least = SAME * float(np.abs(z.mean_reward).max(initial=0.0))
-    if not varies.any() and np.ptp(z.mean_reward) <= least:  # always the same
+def _arrival(z: PairTable) -> Floats | None:
+    """(S,) what arriving in a state pays, or NaN where a reward belongs to its pair.
+
+    None where the rewards of a pair vary and arriving does not say why: the mean of few visits is then that of where
+    they led (much was sold, little is left), and would go with places that slip foretells beside them.
+    """
+    n_states, size = int(z.n_states[0]), np.abs(z.mean_reward).max(initial=0.0)
+    belongs_to_pair, varies = np.full(n_states, np.nan), variances(z)[1]
+    if not varies.any() and np.ptp(z.mean_reward) <= SAME * size:  # always the same
         return np.full(n_states, z.mean_reward[0])
     if len(np.unique(z.successor)) > MOST_STATES:
-        return np.full(n_states, np.nan)
-    paid, explained = arrival_rewards(z)
+        return belongs_to_pair
+    if varies.any():
+        paid, share = roughly_on_arrival(z)
+        return paid if share >= EXPLAINED else None
+    paid, _ = arrival_rewards(z)
     mean = np.bincount(z.transition_row, z.successor_probs * paid[z.successor], len(z.pair))
-    tells = np.where(varies, explained, np.abs(mean - z.mean_reward) <= least)
-    return paid if tells.all() else np.full_like(paid, np.nan)
+    return paid if (np.abs(mean - z.mean_reward) <= SAME * size).all() else belongs_to_pair

@@ -74,13 +74,13 @@ class Task:
         """
         if not (z.n_successors > 1).any():
             return z
-        z, n_visits = pooled(z), float(z.n_visits.sum())
+        shared, n_visits = pooled(z), float(z.n_visits.sum())
         if n_visits < ASKED_AGAIN * self.refused:
-            return z
-        slip = Slip.of(z, SLIP)
+            return shared
+        slip = Slip.of(shared, z, SLIP)
         if not slip.visits:
             self.refused = n_visits
-        return foretold(z, slip)
+        return foretold(shared, slip)
 
 
 def begin(rng: np.random.Generator, number: int, mdp: TabularMDP, config: TaskConfig) -> Task:
