@@ -1,6 +1,7 @@
 """The training run: sample, step, measure, checkpoint, in one process or many."""
 
 import copy
+import gc
 import os
 import signal
 import time
@@ -238,6 +239,7 @@ def _process_group() -> Iterator[None]:
         dist.barrier()
     finally:
         dist.destroy_process_group()
+        gc.collect()  # what refers to the group in cycles keeps its threads
 
 
 def write_model(trainer: Trainer, path: Path, command: str | None = None) -> None:
