@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mdpfn import Evidence, MdpfnError, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence, SmootherConfig
 from mdpfn.evidence.smoothed.memory import Batch, Memory
+from mdpfn.evidence.smoothed.nodes import most_nodes
 from mdpfn.evidence.smoothed.walls import walls
 from mdpfn.planners.node_values import NodeModel
 
@@ -156,7 +157,9 @@ def test_weights_locate_any_state_among_nodes():
     assert (weights >= 0).all()
     assert_allclose(weights.sum(1), 1)
     states = evidence.nodes.states
-    assert_allclose(np.einsum("nk,nkd->nd", weights, states[nodes]), x, atol=0.02)
+    error = np.abs(np.einsum("nk,nkd->nd", weights, states[nodes]) - x).max(1)
+    assert error.mean() < 0.001
+    assert error.max() < 2 * evidence.nodes.spacing  # where the nearest nodes all lie to one side
     linear = states @ [2.0, -1.0] + 3
     tangent, unknown = evidence.nodes.interpolate(x, linear, evidence.nodes.slopes(linear))
     assert_allclose(tangent, x @ [2.0, -1.0] + 3, atol=0.05)
@@ -273,3 +276,12 @@ def test_what_is_not_finite_is_refused_and_nothing_is_lost(bad):
     assert evidence.n_transitions == 20
     with pytest.raises(MdpfnError, match="nothing to smooth"):
         SmoothedEvidence(2, CODES).table()
+
+
+def test_there_are_as_many_nodes_as_can_be_rolled_out():
+    evidence, least = linear_evidence(), SmootherConfig().n_nodes[0]
+    evidence.table()
+    rolled = len(CODES) * max(evidence.model.smoother.basis.shape[1], 1)
+    for work, expected in ((0.0, least), (3001.0 * rolled, 3001), (np.inf, SmootherConfig().n_nodes[1])):
+        assert most_nodes(evidence.model, SmootherConfig(most_work=work)) == expected
+    assert len(evidence.nodes) <= most_nodes(evidence.model, evidence.config)

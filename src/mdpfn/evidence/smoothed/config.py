@@ -27,7 +27,8 @@ class SmootherConfig:
     sparsity: float = 0.1  # strength of the reweighted ridge
     n_ends: int = 200  # ends kept for terminal rewards
     # nodes and table
-    n_nodes: int = 2000
+    n_nodes: tuple[int, int] = (2000, 8000)  # at least and at most; in between as many as can be rolled out
+    most_work: float = 5e6  # with so many nodes × actions × Nyström points
     imagined_share: float = 1 / 3  # share of the nodes that is left to imagined ones
     imagined_ratio: float = 20.0  # imagined nodes per observed one, at most
     cell: float = 0.03  # finest grid of nodes, in standard deviations
@@ -61,11 +62,6 @@ class SmootherConfig:
     grow_mid: float = 0.3  # more data, within an episode
     grow_end: float = 0.03  # … and at its end
     optimism: float = 0.5  # how far above the 90th percentile a reward may lie, in ranges, for the test "lost"
-
-    @property
-    def n_observed_nodes(self) -> int:
-        """How many nodes may be observed states."""
-        return int(self.n_nodes * (1 - self.imagined_share))
 
     @property
     def n_options(self) -> int:

@@ -121,13 +121,15 @@ def choose_nodes(
     data: Batch, starts: Floats, model: WorldModel, config: SmootherConfig, rng: np.random.Generator
 ) -> Nodes:
     """Thinned observed states, then rounds of imagined ones, on the finest grid that the number of nodes allows."""
+    most = most_nodes(model, config)
+    n_observed = int(most * (1 - config.imagined_share))
     going = np.concatenate([data.y[~data.ended], starts])
     span = positive_scale(np.ptp(going, axis=0), going)
-    scale = np.maximum(going[thin(going / span, config.n_observed_nodes)[0]].std(0), 0.02 * span)
+    scale = np.maximum(going[thin(going / span, n_observed)[0]].std(0), 0.02 * span)
     z = going / scale
-    seen = scipy.spatial.cKDTree(z[thin(z, 2 * config.n_nodes)[0]])
-    index, cell = thin(z, config.n_observed_nodes, config.cell)
-    points = _with_imagined(z[index], seen, scale, cell, model, config, rng)
+    seen = scipy.spatial.cKDTree(z[thin(z, 2 * most)[0]])
+    index, cell = thin(z, n_observed, config.cell)
+    points = _with_imagined(z[index], seen, scale, cell, model, most, config, rng)
     tree = scipy.spatial.cKDTree(points)
     spacing = float(np.median(tree.query(points, k=2)[0][:, -1])) + 1e-9 if len(points) > 4 else 0.1
     k = min(len(scale) + 2, len(points))
@@ -138,12 +140,19 @@ def choose_nodes(
     return Nodes(scale, tree, spacing, reach, bandwidth, unknown, n_neighbours, config.newton_steps)
 
 
+def most_nodes(model: WorldModel, config: SmootherConfig) -> int:
+    """How many nodes a plan has at most: values are smeared less the more there are, but all of them are rolled out."""
+    of_each = len(model.codes) * max(model.smoother.basis.shape[1], 1)  # what is linear needs no Nyström points
+    return int(np.clip(config.most_work / of_each, *config.n_nodes))
+
+
 def _with_imagined(
     observed: Floats,
     seen: scipy.spatial.cKDTree,
     scale: Floats,
     cell: float,
     model: WorldModel,
+    n_nodes: int,
     config: SmootherConfig,
     rng: np.random.Generator,
 ) -> Floats:
@@ -153,7 +162,7 @@ def _with_imagined(
     looks like any other. Then near ones, if there is room for them, as in few dimensions: values are smeared less.
     """
     points, n_actions = observed, len(model.codes)
-    n_most = int(min(config.n_nodes - len(points), config.imagined_ratio * len(points)))
+    n_most = int(min(n_nodes - len(points), config.imagined_ratio * len(points)))
     most = len(observed) + n_most
     for rounds, apart in ((config.rounds, max(cell, config.imagined_cell)), (NEAR_ROUNDS, cell)):
         fresh = points
