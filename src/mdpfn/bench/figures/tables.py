@@ -188,7 +188,8 @@ def vectors(rows: list[Row]) -> Table:
         after = group(lives, "episodes")
         returns = [_mean(after.get((str(n),), []), "return") for n in episodes]
         seeds = len({row["seed"] for row in lives})
-        body.append([environment, agent, str(seeds), *returns, _mean(after[(str(episodes[-1]),)], "earned")])
+        last = max(after, key=lambda key: int(key[0]))
+        body.append([environment, agent, str(seeds), *returns, _mean(after[last], "earned")])
     note = (
         "Mean over seeds of the mean return of ten fresh episodes by the policy of `predict`, after so many episodes; "
         "earned: mean return of all episodes while learning. One set of constants for all environments."
