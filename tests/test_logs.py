@@ -94,6 +94,27 @@ class TestEpisodes:
         assert not agent.statistics.terminal
         assert "2 rows left out because what followed was cut off" in str(agent.result)
 
+    def test_one_id_for_several_episodes(self, tmp_path: Path, reader: str) -> None:
+        """Flags end them, and what follows is the start of another one."""
+        for flag, n_of_call in (("terminated", (1, 1)), ("truncated", None)):
+            log = {**JOURNEY, "customer": [7] * 5, "time": [1, 2, 3, 4, 5], flag: [False, False, True, False, True]}
+            path = written(tmp_path / "log.csv", log)
+            for data in (log, pd.DataFrame(log), pl.DataFrame(log).lazy(), path):
+                agent = tiny_agent().fit(data, columns=ROLES)
+                found = transitions(agent)
+                assert found.get(("active", "call", "active")) == n_of_call
+                assert ("active", "call", "new") not in found
+                assert found["new", "wait", "lapsed"] == (1, 0)
+                starts = agent.result.coverage.start_states
+                assert starts is not None
+                assert {agent.plan().states[i]: n for i, n in starts.items()} == {"new": 2}
+
+    def test_times_that_start_again_and_no_episode(self) -> None:
+        log = {name: values * 4 for name, values in JOURNEY.items() if name != "customer"}
+        for data in (log, pd.DataFrame(log)):
+            with pytest.warns(UserWarning, match=r"17 of 20 rows have the same time.*columns=\{'episode': …\}"):
+                tiny_agent().fit(data)
+
     def test_a_last_row_without_an_action_is_where_the_episode_ended(self) -> None:
         log: dict[str, list[Any]] = {name: [*values, values[-1]] for name, values in JOURNEY.items()}
         log["time"][-1], log["state"][-1] = 3, "churned"
@@ -153,7 +174,7 @@ class TestEpisodes:
         assert agent.statistics.n_transitions == 5
         sparse = {**JOURNEY, "time": [1, 2, None, 1, 2]}  # whole numbers, though one is missing
         agent = tiny_agent().fit(sparse, columns=ROLES, max_gap=np.int64(3), missing="drop")
-        assert agent.statistics.n_transitions == 4
+        assert agent.statistics.n_transitions == 2  # without its time nobody knows what a row followed
 
     @pytest.mark.parametrize(
         ("times", "says"),
@@ -178,31 +199,50 @@ class TestEpisodes:
         log["time"] = [1, 2, 3, 4, 5]
         assert tiny_agent().fit(log).statistics.n_transitions == 5
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(seed=st.integers(0, 10_000), gap=st.sampled_from([None, 2]), end=st.sampled_from(["terminal", "truncated"]))
-    def test_engines_and_rows_tell_the_same(self, seed: int, gap: int | None, end: Any) -> None:
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        seed=st.integers(0, 10_000),
+        gap=st.sampled_from([None, 2]),
+        end=st.sampled_from(["terminal", "truncated"]),
+        flags=st.sampled_from([(), ("terminated",), ("terminated", "truncated")]),
+        timeless=st.sampled_from([0.0, 0.04]),
+    )
+    def test_engines_and_rows_tell_the_same(
+        self, seed: int, gap: int | None, end: Any, flags: tuple[str, ...], timeless: float
+    ) -> None:
         """The query and the code for rows are two implementations; so is this loop."""
         rng = random.Random(seed)
         rows = [
-            (rng.randrange(4), t, f"s{rng.randrange(3)}", rng.choice("ab"), rng.choice([0.1, -1.25, 3.0]))
+            {
+                "episode": rng.randrange(4),
+                "time": None if rng.random() < timeless else t,
+                "state": f"s{rng.randrange(3)}",
+                "action": rng.choice("ab"),
+                "reward": rng.choice([0.1, -1.25, 3.0]),
+                **{flag: rng.random() < 0.1 for flag in flags},
+            }
             for t in rng.sample(range(40), 25)
         ]
-        log = dict(
-            zip(("episode", "time", "state", "action", "reward"), map(list, zip(*rows, strict=True)), strict=True)
-        )
+        log = {name: [row[name] for row in rows] for name in rows[0]}
         expected: dict[Any, Any] = {}
-        by_time = sorted(rows, key=lambda row: row[:2])
-        for row, following in zip(by_time, [*by_time[1:], (None,) * 5], strict=True):
-            last = row[0] != following[0]
-            if (last and end == "truncated") or (not last and gap and following[1] - row[1] > gap):
+        for episode in range(4):
+            of_episode = [row for row in rows if row["episode"] == episode]
+            if any(row["time"] is None for row in of_episode):
                 continue
-            key = row[2], row[3], row[2] if last else following[2]
-            n, ended = expected.get(key, (0, 0))
-            expected[key] = n + 1, ended + last
+            of_episode.sort(key=lambda row: row["time"])
+            for row, following in zip(of_episode, [*of_episode[1:], None], strict=False):
+                over = row.get("terminated", following is None and not flags and end == "terminal")
+                cut = row.get("truncated") or following is None or (gap and following["time"] - row["time"] > gap)
+                if cut and not over:
+                    continue
+                key = row["state"], row["action"], row["state"] if over else following["state"]
+                n, ended = expected.get(key, (0, 0))
+                expected[key] = n + 1, ended + over
         if not expected:
             return
-        for data in (log, pd.DataFrame(log), pl.DataFrame(log).lazy()):
-            agent = tiny_agent().fit(data, episode_end=end, max_gap=gap)
+        frame = pd.DataFrame(log).astype({"time": "Int64"})
+        for data in (log, frame, pl.DataFrame(log).lazy()):
+            agent = tiny_agent().fit(data, episode_end=end, max_gap=gap, missing="drop")
             assert transitions(agent) == expected
 
 
@@ -274,6 +314,35 @@ class TestColumns:
         given_edges = tiny_agent().fit(frame, columns=columns, bins={"wear": [0.5]})
         assert len(given_edges.plan().states) == 4
 
+    @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame])
+    def test_columns_of_whole_numbers_with_a_point_are_cut(self, make: Any) -> None:
+        log: dict[str, Any] = {"state": np.array([20.0, 30.0, 40.0, 50.0] * 5), "action": ["x", "y"] * 10}
+        log |= {"reward": [1.0] * 20, "episode": list(range(20))}
+        assert tiny_agent().fit(make(log), bins=2).plan().states == ["state < 35", "state ≥ 35"]
+
+    def test_actions_that_are_counted_from_one(self) -> None:
+        log = {"state": [0, 1, 0], "action": [1, 2, 3], "reward": [1.0] * 3, "next_state": [1, 0, 1]}
+        with pytest.warns(UserWarning, match=r"the smallest action is 1, .*action_space=list\(range\(1, 4\)\)"):
+            tiny_agent().fit(log)
+        assert tiny_agent().fit(log, action_space=list(range(1, 4))).plan().actions == [1, 2, 3]
+
+    def test_masked_numbers_are_missing(self) -> None:
+        log = {"state": [0, 1], "action": [0, 1], "next_state": [1, 0], "reward": np.ma.array([1.0, 9.0], mask=[0, 1])}
+        with pytest.raises(MdpfnError, match="reward is empty in row 2"):
+            tiny_agent().fit(log)
+
+    def test_columns_of_one_name(self) -> None:
+        frame = pd.DataFrame([[0, 0, 1.0, 2.0, 1]], columns=["state", "action", "reward", "reward", "next_state"])
+        with pytest.raises(MdpfnError, match="give every column a name of its own"):
+            tiny_agent().fit(frame)
+
+    def test_ids_with_a_point(self) -> None:
+        log = {"state": [0, 1], "action": [0, 1], "reward": [0.5, 2.0], "next_state": [1, 0]}
+        agent = tiny_agent().fit(log)
+        assert agent.predict(1.0)[0] == agent.predict(1)[0]
+        with pytest.raises(MdpfnError, match=r"0\.5"):
+            agent.predict(0.5)
+
     def test_rows_may_stand_for_many(self, tmp_path: Path, reader: str) -> None:
         log = {"state": [0, 1], "action": [0, 1], "reward": [0.5, 2.0], "next_state": [1, 0], "n": [30, 0.5]}
         for data in (log, pd.DataFrame(log), written(tmp_path / "log.csv", log)):
@@ -282,6 +351,12 @@ class TestColumns:
             assert z.reward_sum.tolist() == [15, 1]
         with pytest.raises(MdpfnError, match=r"count is -1.0 in row 2"):
             tiny_agent().fit({**log, "n": [3, -1]}, columns={"count": "n"})
+        for n, says in ((np.inf, "count is inf.*finite"), (1e16, r"count is 1e\+16.*at most 1e\+15")):
+            for data in ({**log, "n": [3, n]}, pd.DataFrame({**log, "n": [3, n]})):
+                with pytest.raises(MdpfnError, match=says):
+                    tiny_agent().fit(data, columns={"count": "n"})
+        with pytest.raises(MdpfnError, match="count is empty in row 2"):
+            tiny_agent().fit({**log, "n": [3, None]}, columns={"count": "n"})
 
     def test_decimal_commas(self, tmp_path: Path, reader: str) -> None:
         path = tmp_path / "log.csv"
@@ -353,6 +428,10 @@ class TestBadInput:
         "a flag that is none": (
             "a,go,1,b,perhaps",
             r"a flag is 'perhaps' in row 1201 of 'log.csv', column 'terminated'",
+        ),
+        "too many fields": (
+            "a,go,1,b,0,9",
+            r"a row is of 6 fields in row 1201 of 'log.csv', but the header names 5 columns: .*quotes",
         ),
     }
 
@@ -450,11 +529,14 @@ class TestBadInput:
             ({"bins": {"state": [2.0, 1.0]}}, "rising"),
             ({"terminal": ["nowhere"]}, "no such state"),
             ({"terminal": "new"}, "list of states"),
+            ({"terminal": 3}, "list of states"),
             ({"available": {"new": ["dance"]}}, "never takes"),
             ({"available": {"new": ["mail"]}}, "the log takes 'wait' in 'new'"),
             ({"available": 3}, "available is of type int"),
             ({"columns": {"episode": "customer", "action": ["a", "b"]}}, "several columns"),
             ({"columns": {"customer": "episode"}}, "the roles are"),
+            ({"columns": {"episode": "customer", "state": "customer"}}, "no column can be two things"),
+            ({"columns": {"episode": 7}}, "called by its name"),
         ],
     )
     def test_options(self, options: dict[str, Any], text: str) -> None:
@@ -479,6 +561,28 @@ class TestDeclared:
             agent = tiny_agent().fit(data, terminal=["churned"])
             assert transitions(agent)["at risk", "wait", "churned"] == (10, 10)
             assert agent.result.coverage.terminal.sum() == 1
+
+    def test_gaps_need_times(self) -> None:
+        log = {name: values for name, values in JOURNEY.items() if name != "time"}
+        for data in (log, pd.DataFrame(log)):
+            with pytest.raises(MdpfnError, match="max_gap is 3, but the log has no column of times"):
+                tiny_agent().fit(data, columns=ROLES, max_gap=3)
+
+    @pytest.mark.parametrize("terminal", [("at risk", "gold"), '["at risk", "gold"]'])
+    def test_states_of_several_columns_as_files_spell_them(self, terminal: Any) -> None:
+        log = {"place": ["new", "new"], "tier": ["gold", "basic"], "action": ["mail", "wait"], "reward": [1.0, 2.0]}
+        log |= {"place2": ["at risk", "new"], "tier2": ["gold", "basic"]}
+        columns = {"state": ["place", "tier"], "next_state": ["place2", "tier2"]}
+        agent = tiny_agent().fit(log, columns=columns, terminal=[terminal])
+        assert transitions(agent)[("new", "gold"), "mail", ("at risk", "gold")] == (1, 1)
+
+    def test_logs_that_contradict_each_other_about_actions(self) -> None:
+        log = {name: values[:3] * 10 for name, values in self.LOG.items()}
+        agent = tiny_agent().fit(log, terminal=["churned"], available={"active": ["wait"]})
+        known = contents(agent.statistics)
+        with pytest.raises(MdpfnError, match="one log takes 'call' in 'active', where another says that it does not"):
+            agent.partial_fit(self.LOG, terminal=["churned"])
+        assert contents(agent.statistics) == known
 
     def test_a_terminal_state_is_worth_nothing(self) -> None:
         agent = Agent.from_pretrained().fit(self.LOG, terminal=["churned"])

@@ -249,6 +249,9 @@ class TestImportance:
             [[("mars", "call", 1.0)]],
             [[("new", "call", 1.0, 0.0)]],
             [[("loyal", "call", 1.0)]],
+            [[("new", "call", float("nan"))]],
+            [[("new", "call", "much")]],
+            7,
         ],
     )
     def test_what_is_no_episode_is_refused(self, agent: Agent, episodes: Any) -> None:

@@ -80,6 +80,9 @@ def find_columns(available: Iterable[str], given: Given | None) -> Columns:
         raise MdpfnError("columns", shown(given), limit, "leave them out where the names tell")
     found: Columns = {role: _as_given(role, name, names) for role, name in (given or {}).items()}
     taken = {name for named in found.values() for name in listed(named)}
+    if len(taken) < sum(len(listed(named)) for named in found.values()):
+        limit = "no column can be two things"
+        raise MdpfnError("columns", shown(dict(given or {})), limit, "name another column for one of them")
     for role in ROLES:
         usual = {_bare(name) for name in NAMES[role]}
         known = [name for name in names if _bare(name) in usual and name not in taken]
@@ -111,6 +114,9 @@ def _told(names: Sequence[str]) -> str:
 def _as_given(role: str, name: str | Sequence[str], names: Sequence[str]) -> str | list[str]:
     if role not in ROLES:
         raise MdpfnError("columns", repr(role), f"the roles are {', '.join(ROLES)}", "use these as keys")
+    if not isinstance(name, str | Sequence) or not all(isinstance(each, str) for each in name):
+        limit = "a column is called by its name, which is text"
+        raise MdpfnError("columns", f"{name!r} for {role}", limit, "give the name, or a list of names; rename the rest")
     several = not isinstance(name, str)
     if several and role not in SEVERAL:
         limit = f"only {', '.join(SEVERAL)} may be spread over several columns"

@@ -112,6 +112,7 @@ def read_csv(layout: Layout, names_of: Mapping[str, _Numbers]) -> Iterator[dict[
             place = Place(layout.path.name, n_read, layout.columns)
             try:
                 lines = list(islice(file, ROWS))
+                _check_widths(lines, layout, n_read)
                 table = _parsed(lines, layout, names_of)
             except MdpfnError:
                 raise
@@ -127,6 +128,19 @@ def read_csv(layout: Layout, names_of: Mapping[str, _Numbers]) -> Iterator[dict[
             columns = {name: table[name] for name in layout.kinds} | columns
             piece = by_roles(layout.columns, columns.__getitem__) | {"place": place}
             yield piece | {role: _located_truths(piece[role], role, place) for role in FLAGS if role in piece}
+
+
+def _check_widths(lines: list[str], layout: Layout, first_row: int) -> None:
+    """Refuse rows with more fields than the header has: NumPy would read the first of them."""
+    n = len(layout.names)
+    if max((line.count(layout.delimiter) for line in lines), default=0) < n:
+        return
+    for number, row in enumerate(_fields(layout.path, lines, layout.delimiter), first_row):
+        if any(map(str.strip, row[n:])):
+            where = f"of {len(row)} fields in {Place(layout.path.name, number).of(0)}"
+            limit = f"the header names {n} columns"
+            remedy = f"put fields that hold a {layout.delimiter!r} into quotes, or drop the row"
+            raise MdpfnError("a row", where, limit, remedy)
 
 
 def named_columns(layout: Layout) -> dict[str, _Numbers]:

@@ -1,5 +1,6 @@
 """What users may declare about a log: terminal states, and which actions exist."""
 
+import json
 import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -59,8 +60,32 @@ def _by_rule(rule: Any, encoding: SpaceEncoding, n_states: int) -> dict[Any, Any
     return {name: actions for name in names if (actions := rule(name)) is not None}
 
 
+def check_available(statistics: Statistics, encoding: SpaceEncoding) -> None:
+    """Refuse statistics in which an action was taken where it does not exist, as two logs together may say."""
+    for pair in statistics.forbidden_visits()[:1]:
+        state, action = divmod(pair, statistics.n_actions)
+        name, taken = encoding.states.decode(state), encoding.actions.decode(action)
+        limit = f"one log takes {taken!r} in {name!r}, where another says that it does not exist"
+        raise MdpfnError("available", f"without {taken!r} there", limit, "add it, or drop these rows")
+
+
+def _number(states: Codec, name: Any) -> int:
+    """The id of a state, also as a file or a command line spells it: 3, or ["at risk", "gold"]; n if it has none."""
+    try:
+        number = states.find(name)
+    except MdpfnError:
+        number = states.n
+    if number < states.n or not isinstance(name, str):
+        return number
+    try:
+        value = json.loads(name)
+        return states.find(tuple(value) if isinstance(value, list) else value)
+    except (ValueError, MdpfnError):
+        return states.n
+
+
 def _known(states: Codec, name: Any, field: str) -> int:
-    number = states.find(name)
+    number = _number(states, name)
     if number >= states.n:
         limit = "the log has no such state"
         raise MdpfnError(field, reprlib.repr(name), limit, "spell it as the log does; several columns make a tuple")

@@ -7,7 +7,9 @@ These rules hold for every source (`frames.py` states the same as a query):
   not known and which is left out;
 - a last row without an action is no decision, but the state in which the episode ended;
 - a gap in time of more than `max_gap` breaks an episode: what followed the row before it is not known;
-- a flag for terminations, where the log has one, says which episodes really ended.
+- a flag for terminations, where the log has one, says which episodes really ended;
+- after a row that terminated or was truncated another episode starts, even if the log has one id for all of them;
+- where the time of a row is missing, so is its place in its episode, and with it what followed what there.
 """
 
 import re
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Bools, Ints
-from mdpfn.data.columns import NamedColumn
+from mdpfn.data.columns import FLAGS, NamedColumn
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import EpisodeEnd, LogOptions
 from mdpfn.data.place import Place, first
@@ -52,17 +54,20 @@ def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
     no_episode = missing_rows(rows["episode"]) if "episode" in rows else nothing
     no_time = np.any([nothing, *map(missing_rows, rows.get("times", ()))], axis=0)
     times = [_sortable(time, rows.get("place", Place())) for time in rows.get("times", ())]
+    if log.missing == "drop":
+        no_time = np.isin(episode, episode[no_time])
     order = np.lexsort([*reversed(times), episode])  # stable: what comes at the same time stays as it was
     episode, times = episode[order], [time[order] for time in times]
+    over, cut = (truth(rows[role], n)[order] if role in rows else nothing for role in FLAGS)
     same = episode[1:] == episode[:-1]
     tied = same & np.all([time[1:] == time[:-1] for time in times], axis=0) if times else np.zeros(max(n - 1, 0), bool)
     following = np.minimum(np.arange(n) + 1, max(n - 1, 0))
     last = np.append(~same, True)[:n]
     no_action = missing_rows(taken(rows["action"], order))
     final = last & no_action
-    kind = np.where(last, LAST, GOES_ON)
+    kind = np.where(last, LAST, np.where(cut & ~over, GAP, GOES_ON))
     kind[:-1][final[1:] & same] = BEFORE_FINAL
-    starts = np.append(True, ~same)[:n]
+    starts = np.append(True, ~same | (over | cut)[:-1])[:n]
     if log.max_gap is not None and times:
         gap = same & (_steps(times[0]) > _gap(log.max_gap, times[0]))
         kind[:-1][gap], starts[1:] = GAP, starts[1:] | gap
@@ -72,6 +77,14 @@ def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
     moved |= {"no_episode": no_episode[order], "no_time": no_time[order]}
     moved |= {"kind": kind, "starts": (starts & (kind != FINAL)).astype(np.float64), "ties": int(tied.sum())}
     return moved | ({"place": rows["place"].reordered(order)} if "place" in rows else {})
+
+
+def truth(flags: Any, n: int) -> Bools:
+    """(n,) whether flags are set; what is no flag is refused later, with its row."""
+    array = np.asarray(flags)
+    if array.shape != (n,):
+        return np.zeros(n, dtype=bool)
+    return np.asarray(array.astype(bool) if array.dtype.kind in "biu" else array == 1)
 
 
 def _codes(values: Any) -> Ints:

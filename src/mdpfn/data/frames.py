@@ -16,7 +16,7 @@ import numpy as np
 from mdpfn.arrays import Floats
 from mdpfn.data.bins import bins_of, quantile_levels, rounded_edges
 from mdpfn.data.columns import FLAGS, Columns, listed
-from mdpfn.data.csv_file import truths
+from mdpfn.data.csv_file import TRUE, truths
 from mdpfn.data.episodes import (
     BEFORE_FINAL,
     FINAL,
@@ -208,6 +208,9 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
         nw.when(wrong[i]).then(nw.lit(NO_FORM)).otherwise(text.str.replace_all("[0-9]", "0")).alias(f"key form {i}")
         for i, text in texts.items()
     )
+    over, cut = (_truth(f"flag {role} 0", schema) if role in columns else nw.lit(False) for role in FLAGS)
+    frame = frame.with_columns(*(nw.when(flag).then(1).otherwise(0).alias(name) for name, flag in
+                                 (("over", over | cut), ("cut", cut & ~over))))  # fmt: skip
     broken = log.max_gap is not None and bool(times)  # by gaps
     if broken:
         time = nw.col("time 0")
@@ -224,6 +227,7 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
         moved("episode 0", -1).is_null().alias("last"),
         moved("episode 0", -2).is_null().alias("last but one"),
         moved("episode 0", 1).is_null().alias("first"),
+        moved("over", 1).alias("over before"),
         moved("key action 0", -1).is_null().alias("no next action"),
         *([moved("clock", -1).alias("next clock"), moved("clock", 1).alias("clock before")] if broken else []),
     )
@@ -236,10 +240,14 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
         gap = (nw.col("next clock") - nw.col("clock")) > nw.lit(log.max_gap)
         late = (nw.col("clock") - nw.col("clock before")) > nw.lit(log.max_gap)
     kind = nw.lit(GOES_ON)
-    for condition, number in ((before_final, BEFORE_FINAL), (gap, GAP), (last, LAST), (final, FINAL)):
+    cut_off = nw.col("cut") == 1
+    for condition, number in ((cut_off, GAP), (before_final, BEFORE_FINAL), (gap, GAP), (last, LAST), (final, FINAL)):
         kind = nw.when(condition).then(nw.lit(number)).otherwise(kind)
     no_time = reduce(or_, [nw.col(time).is_null() for time in times], nothing)
-    start = (nw.col("first") | late) & ~final
+    if log.missing == "drop" and times:
+        frame = frame.with_columns(nw.when(no_time).then(1).otherwise(0).alias("timeless"))
+        no_time = nw.col("timeless").max().over("episode 0") == 1
+    start = (nw.col("first") | late | (nw.col("over before") == 1)) & ~final
     return frame.with_columns(
         kind.cast(nw.Int64).alias("key kind 0"),
         nw.col("episode 0").is_null().alias("key no_episode 0"),
@@ -247,6 +255,16 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
         nw.when(start).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias("starts"),
         nw.when(tie & ~last).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias("ties"),
     )
+
+
+def _truth(column: str, schema: Mapping[str, Any]) -> Any:
+    """Whether a flag is set, as far as a query can tell; what is no flag is refused later."""
+    flag, dtype = nw.col(column), schema[column]
+    if dtype == nw.Boolean:
+        return flag
+    if dtype == nw.String:
+        return flag.str.strip_chars().str.to_lowercase().is_in(TRUE)
+    return flag == 1 if dtype.is_numeric() else nw.lit(False)
 
 
 def _check_forms(frame: Frame, key: str, found: Sequence[Any]) -> None:

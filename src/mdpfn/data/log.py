@@ -52,6 +52,9 @@ def read_log(data: Any, spaces: Spaces, limits: Limits, log: LogOptions) -> Logg
 
 def _check_columns(columns: Columns, log: LogOptions) -> None:
     check_names(columns, log.bins)
+    if log.max_gap is not None and "time" not in columns:
+        limit = "the log has no column of times"
+        raise MdpfnError("max_gap", repr(log.max_gap), limit, "name it: columns={'time': …}, or leave max_gap out")
     if "next_state" in columns and len(listed(columns["next_state"])) != len(listed(columns["state"])):
         limit = f"the state is made of {len(listed(columns['state']))} columns"
         raise MdpfnError(
@@ -137,16 +140,18 @@ def _binned_rows(source: Source, spaces: Spaces, log: LogOptions) -> tuple[Sourc
     if source.columns is None or not pieces:
         limit = "they are for columns that have names"
         raise MdpfnError("bins", repr(log.bins), limit, "give a mapping of columns, a frame or a file")
-    edges = {}
+    numbers, edges = {}, {}
     for i, name in enumerate(listed(source.columns["state"])):
         values = [np.asarray(_part(piece["state"], i, source.columns["state"])) for piece in pieces]
-        numbers = np.concatenate(values) if all(v.dtype.kind in "iuf" for v in values) else None
-        with_point = numbers is not None and bool((numbers != np.floor(numbers))[~np.isnan(numbers)].any())
-        bins = bins_of(name, log.bins, cut=with_point)
-        if bins is not None and numbers is None:
+        numbers[name] = np.concatenate(values) if all(v.dtype.kind in "iuf" for v in values) else None
+    with_point = {name for name, of_column in numbers.items() if _has_fractions(of_column)}
+    floats = {name for name, of_column in numbers.items() if of_column is not None and of_column.dtype.kind == "f"}
+    for name, of_column in numbers.items():
+        bins = bins_of(name, log.bins, cut=name in (with_point or floats))
+        if bins is not None and of_column is None:
             raise MdpfnError("bins", repr(name), "that column holds no numbers", "name a column of numbers")
-        if bins is not None and numbers is not None:
-            edges[name] = edges_of_rows(numbers.astype(np.float64), bins)
+        if bins is not None and of_column is not None:
+            edges[name] = edges_of_rows(of_column.astype(np.float64), bins)
     space = binned_space(source.columns, edges)
 
     def binned() -> Iterator[dict[str, Any]]:
@@ -154,6 +159,11 @@ def _binned_rows(source: Source, spaces: Spaces, log: LogOptions) -> tuple[Sourc
             yield {**piece, **{role: _labels(piece[role], space) for role in ("state", "next_state")}}
 
     return replace(source, pieces=binned()), (space if edges else spaces[0], spaces[1])
+
+
+def _has_fractions(numbers: Any) -> bool:
+    """Whether some of these are no whole numbers."""
+    return numbers is not None and bool((numbers != np.floor(numbers))[~np.isnan(numbers)].any())
 
 
 def _part(values: Any, i: int, named: str | Sequence[str]) -> Any:

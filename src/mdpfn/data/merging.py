@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Ints
+from mdpfn.data.declared import check_available
 from mdpfn.data.log import Logged
 from mdpfn.errors import MdpfnError
 from mdpfn.spaces.codec import Codec, DiscreteCodec, LabelCodec
@@ -25,9 +26,11 @@ def merged(first: Logged, second: Logged) -> Logged:
         moved.append(each.statistics.renumbered(of_states, of_actions, n_states, actions.n))
         starts.append(Counter({int(of_states[state]): n for state, n in (each.starts or {}).items()}))
     known = first.starts is not None and second.starts is not None
+    statistics, encoding = moved[0].merge(moved[1]), SpaceEncoding(observation_space, action_space, states, actions)
+    check_available(statistics, encoding)
     return Logged(
-        moved[0].merge(moved[1]),
-        SpaceEncoding(observation_space, action_space, states, actions),
+        statistics,
+        encoding,
         Counter(dict(sorted((starts[0] + starts[1]).items()))) if known else None,
         first.columns if first.columns == second.columns else None,
         dict(sorted((Counter(first.notes) + Counter(second.notes)).items())),

@@ -61,7 +61,7 @@ class LogOptions:
         if self.available is not None and not isinstance(self.available, Mapping) and not callable(self.available):
             limit = "it must map states to lists of actions, or be a function that does"
             raise MdpfnError("available", f"of type {type(self.available).__name__}", limit, "make a dict of it")
-        if isinstance(self.terminal, str):
+        if self.terminal is not None and (isinstance(self.terminal, str) or not isinstance(self.terminal, Iterable)):
             raise MdpfnError("terminal", repr(self.terminal), "it must be a list of states", "put it into brackets")
 
     @classmethod

@@ -25,7 +25,9 @@ from mdpfn.weights.limits import Limits
 
 SPARSE = 3  # times as many ids as states that appear: hardly what was meant
 SHUFFLED = 0.25  # share of rows that do not go on where the last one ended, from which on order tells nothing
+MOSTLY = 0.5  # share of rows at the same time as the next one, from which on time hardly orders them
 FEW = 5  # names that a warning spells out
+LARGEST_COUNT = 1e15  # so that sums of counts stay exact
 INCOMPLETE = "rows left out because something is missing"
 CUT_OFF = "rows left out because what followed was cut off"
 
@@ -149,6 +151,12 @@ class DatasetReader:
                     f"unknown: make them text, which is taken for names, or list them: {space}=[…]"
                 )
                 warnings.warn(text, UserWarning, stacklevel=4)
+            elif what == "actions" and ids.codec is None and seen[0] > 0 and len(seen) == n - seen[0] > 1:
+                text = (
+                    f"the smallest action is {seen[0]}, and those below it count as actions that nobody took: if there "
+                    f"are none, list those that exist: action_space=list(range({seen[0]}, {n}))"
+                )
+                warnings.warn(text, UserWarning, stacklevel=4)
 
     def _note_ties(self, piece: Mapping[str, Any]) -> None:
         if not piece.get("ordered", True):
@@ -156,6 +164,13 @@ class DatasetReader:
             remedy = "name more columns that order them: columns={'time': [first, second]}"
             raise MdpfnError("time", "ambiguous", limit, remedy)
         self.notes["rows at the same time as the next one, taken in the order of the log"] += piece["ties"]
+        n_rows = piece["rewards"].count.sum() if "rewards" in piece else len(piece["action"])
+        if piece["ties"] > MOSTLY * n_rows and self.columns is not None and "episode" not in self.columns:
+            text = (
+                f"{piece['ties']} of {n_rows:.0f} rows have the same time as the next one, and no column says of which "
+                "episode they are: if time starts again in every episode, name it: columns={'episode': …}"
+            )
+            warnings.warn(text, UserWarning, stacklevel=6)
 
     def _wanted(
         self, piece: Mapping[str, Any], next_state: Any, no_reward: Bools, terminated: Bools, alone: Bools
@@ -195,9 +210,9 @@ class DatasetReader:
             starts = sums_by(state, piece["starts"][wanted], self._n_states)
             self.start_states.update({int(i): int(starts[i]) for i in np.flatnonzero(starts)})
             return
-        if "rewards" in piece:
+        if "rewards" in piece or "count" in piece:  # rows may stand for several, and their order tells nothing
             self._starts_by_flow = True
-            if piece["ordered"] and self._first is None:
+            if piece.get("ordered", True) and self._first is None:
                 self._first = int(state[0])
             return
         before, over = self._last or (-1, True)
@@ -214,12 +229,24 @@ class DatasetReader:
 def _rewards(piece: Mapping[str, Any]) -> tuple[Rewards, Bools]:
     """The sums of a piece, and which rows have no reward."""
     if "rewards" in piece:
+        _check_counts(piece, piece["rewards"].count)
         return piece["rewards"], piece["no_reward"]
     reward = floats_of(piece, "reward")
     count = floats_of(piece, "count") if "count" in piece else np.ones(len(reward))
+    _check_counts(piece, count)
     missing = np.isnan(reward) | np.isnan(count)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused later
         return Rewards.of_rows(np.where(missing, 0.0, reward), np.where(missing, 1.0, count)), missing
+
+
+def _check_counts(piece: Mapping[str, Any], count: Floats) -> None:
+    """Refuse counts that are too large to add up."""
+    large = count > LARGEST_COUNT
+    if large.any():
+        row = first(large)
+        limit = f"it must be a finite number, at most {LARGEST_COUNT:g}"
+        error = MdpfnError("count", repr(float(count[row])), limit, "repair or drop that row")
+        raise error if "rewards" in piece else piece.get("place", Place()).located(error, row, "count")
 
 
 def floats_of(piece: Mapping[str, Any], role: str) -> Floats:
@@ -269,19 +296,21 @@ def missing_value(piece: Mapping[str, Any], lacks: Mapping[str, Bools], incomple
     by_itself = np.any([mask for role, mask in lacks.items() if not (inherited and role == "next_state")], axis=0)
     if "rewards" in piece:
         rows = incomplete & by_itself if (incomplete & by_itself).any() else incomplete
-        role = _role_of(lacks, first(rows), inherited=inherited)
+        role = _role_of({}, lacks, first(rows), inherited=inherited)
         n_rows = int(piece["rewards"].count[rows].sum())
         return MdpfnError(role, f"empty in {n_rows} row{'s' * (n_rows > 1)} or less", "every row needs one", remedy)
     row = first(incomplete)
-    role = _role_of(lacks, row, inherited=inherited)
+    role = _role_of(piece, lacks, row, inherited=inherited)
     error = MdpfnError(role, "empty", "every row needs one", remedy)
     place = piece.get("place", Place())
     return place.located(error, row if by_itself[row] else row + 1, role)  # type: ignore[no-any-return]
 
 
-def _role_of(lacks: Mapping[str, Bools], row: int, *, inherited: bool) -> str:
+def _role_of(piece: Mapping[str, Any], lacks: Mapping[str, Bools], row: int, *, inherited: bool) -> str:
     """What is missing in a row, by the name of the column that lacks it."""
     role = next((role for role, mask in lacks.items() if mask[row]), "state")
+    if role == "reward" and "count" in piece and not missing_rows(plain(piece["reward"]))[row]:
+        return "count"
     return "state" if inherited and role == "next_state" else role
 
 
@@ -330,9 +359,12 @@ def _flags(piece: Mapping[str, Any], role: str, n: int) -> Bools:
     """(n,) truth values; False where the data has no such column."""
     if role not in piece:
         return np.zeros(n, dtype=bool)
-    array = plain(piece[role])
+    array, limit = plain(piece[role]), "it must be true or false for every transition"
     if not isinstance(array, np.ndarray) or array.size != n:
-        raise MdpfnError(role, "something else", "it must be true or false for every transition", "correct it")
-    if array.dtype == object and not any(map(is_missing, array)):
-        array = np.array(array.tolist())
-    return checked_flags(role, array)
+        raise MdpfnError(role, "something else", limit, "correct it")
+    wrong = [is_missing(flag) or flag not in (0, 1) for flag in array.reshape(-1).tolist()]
+    if any(wrong) and array.dtype.kind in "Of":
+        row = first(wrong)
+        error = MdpfnError(role, shown(array.reshape(-1)[row]), limit, "repair or drop that row")
+        raise error if "rewards" in piece else piece.get("place", Place()).located(error, row, role)
+    return checked_flags(role, np.array(array.tolist()) if array.dtype == object else array)

@@ -69,8 +69,15 @@ def _frame(data: Any) -> Any:
         import pyarrow
 
         data = pyarrow.Table.from_batches([data])
-    found = nw.from_native(data, pass_through=True)
-    return found if isinstance(found, nw.DataFrame | nw.LazyFrame) else None
+    try:
+        found = nw.from_native(data, pass_through=True)
+        if not isinstance(found, nw.DataFrame | nw.LazyFrame):
+            return None
+        found.collect_schema()
+    except nw.exceptions.DuplicateError as error:
+        text = " ".join(str(error).split())[:200]
+        raise MdpfnError("columns", "ambiguous", text, "give every column a name of its own") from None
+    return found
 
 
 def rows_of_frame(frame: Any, names: Columns) -> Source:
@@ -121,7 +128,7 @@ def _table(
     try:
         frame = nw.from_native(scan())
         frame.collect_schema()
-    except (polars.exceptions.PolarsError, OSError):
+    except (polars.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError):
         return rows()
     return Table(frame, columns, rows=rows, text=text)
 
@@ -184,6 +191,8 @@ def _values(column: Any, rows: slice) -> Any:
     if hasattr(column, "iloc"):
         return column.iloc[rows].to_numpy()
     piece = column[rows]
+    if isinstance(piece, np.ma.MaskedArray):
+        return piece.tolist() if np.ma.is_masked(piece) else piece.data
     return piece.to_numpy() if hasattr(piece, "to_numpy") else piece
 
 

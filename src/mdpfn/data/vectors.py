@@ -66,8 +66,9 @@ class VectorReader:
         terminated, truncated, alone = ends_of(piece, n, self.source.columns, self.log)
         final = piece["kind"] == FINAL if "kind" in piece else np.zeros(n, dtype=bool)
         filled = {**piece, "reward": floats_of(piece, "reward")}
-        if (alone & terminated).any():  # nothing follows, and a world model needs to hear of no other place
-            filled["next_state"] = np.where((alone & terminated)[:, None], piece["state"], piece["next_state"])
+        over = terminated & (alone | missing_rows(piece["next_state"]))
+        if over.any():  # nothing follows, and a world model needs to hear of no other place
+            filled["next_state"] = np.where(over[:, None], piece["state"], piece["next_state"])
         roles = ("state", "action", "reward", "next_state")
         lacks = {role: missing_rows(filled[role]) for role in roles}
         if "kind" in piece:

@@ -143,6 +143,10 @@ class Counts:
         """How many pairs were visited."""
         return len(self._reward_sum)
 
+    def forbidden_visits(self) -> list[int]:
+        """The pairs that were visited though a mask forbids them, which the table leaves out."""
+        return [pair for pair in sorted(self._reward_sum) if not self._exists(pair)]
+
     def table(self) -> PairTable:
         """The counts as flat arrays, a batch of one MDP; only rows that changed since the last call are rebuilt."""
         if self._table is None:

@@ -67,9 +67,9 @@ class DiscreteCodec(Codec):
         try:
             number = index(value) - self.start
         except TypeError:
-            if not isinstance(value, np.bool_):
+            if not isinstance(value, np.bool_ | float | np.floating) or value != np.floor(value):
                 raise self._outside(value) from None
-            number = int(value) - self.start
+            number = int(value) - self.start  # a column of floats may hold ids
         if 0 <= number < self.n:
             return number
         raise self._outside(value)

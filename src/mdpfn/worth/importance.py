@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,9 @@ def _doubly_robust(steps: Steps, policy: Floats, logged: Floats, q: Floats, disc
 def read_episodes(episodes: Iterable[Iterable[Any]], encoding: SpaceEncoding, logged: Floats) -> list[Steps]:
     """Episodes as lists of (state, action, reward) or (state, action, reward, propensity), with names as in the log."""
     found = []
+    if not isinstance(episodes, Iterable):
+        limit = "it must be a list of episodes, each a list of steps"
+        raise MdpfnError("episodes", shown(episodes), limit, "give (state, action, reward) for every step")
     for number, episode in enumerate(episodes):
         try:
             rows = [tuple(row) for row in episode]
@@ -96,6 +100,11 @@ def read_episodes(episodes: Iterable[Iterable[Any]], encoding: SpaceEncoding, lo
         if not rows or any(len(row) != len(rows[0]) or len(row) not in (3, 4) for row in rows):
             limit = "its steps must be (state, action, reward) or (state, action, reward, propensity)"
             raise MdpfnError("episodes", f"episode {number}", limit, "give at least one such step")
+        for row in rows:
+            for what, value in zip(("reward", "propensity"), row[2:], strict=False):
+                if not isinstance(value, Real) or not np.isfinite(float(value)):
+                    where = f"{shown(value)} in episode {number}"
+                    raise MdpfnError("episodes", where, f"a {what} is a finite number", "repair or drop that step")
         states = [encoding.find(row[0]) for row in rows]
         for row, state in zip(rows, states, strict=True):
             if state >= len(logged):

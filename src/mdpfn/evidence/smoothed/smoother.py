@@ -51,6 +51,7 @@ class Smoother:
     active: Ints  # outputs that vary
     reward_error: float  # median leave-one-out error of the reward, in standard deviations
     known_error: float  # largest median residual when theta was fitted
+    of_ends: bool  # fitted to transitions that ended, as there are hardly others: the reward is that of ending
 
     def inputs(self, x: Floats, code: Floats) -> Floats:
         """(n, f) features [u, 1, u_i u_j]; the products are filled in by `outputs`."""
@@ -107,7 +108,7 @@ def fit_smoother(
     rng: np.random.Generator,
     previous: Smoother | None = None,
 ) -> Smoother:
-    """The process given the transitions that did not end.
+    """The process given the transitions that did not end, or all where hardly any went on.
 
     Hyper-parameters are kept from `previous` until data doubles, or residuals say that they fit no longer.
     """
@@ -178,6 +179,7 @@ def fit_smoother(
         active=active,
         reward_error=parts[1].reward_error,
         known_error=known_error,
+        of_ends=bool(data.ended[rows].any()),
     )
 
 
