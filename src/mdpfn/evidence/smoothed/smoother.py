@@ -51,7 +51,7 @@ class Smoother:
     active: Ints  # outputs that vary
     reward_error: float  # median leave-one-out error of the reward, in standard deviations
     known_error: float  # largest median residual when theta was fitted
-    of_ends: bool  # fitted to transitions that ended, as there are hardly others: the reward is that of ending
+    n_ended: int  # ends among what it was fitted to, whose rewards it tells: 0, unless hardly anything went on
 
     def inputs(self, x: Floats, code: Floats) -> Floats:
         """(n, f) features [u, 1, u_i u_j]; the products are filled in by `outputs`."""
@@ -179,7 +179,7 @@ def fit_smoother(
         active=active,
         reward_error=parts[1].reward_error,
         known_error=known_error,
-        of_ends=bool(data.ended[rows].any()),
+        n_ended=int(data.ended[rows].sum()),
     )
 
 

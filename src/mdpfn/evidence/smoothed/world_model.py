@@ -72,7 +72,7 @@ class WorldModel:
         if self.termination is None:
             return Step(y, reward, np.ones(len(y)))
         p = self.termination.probability(y)
-        at_end = reward if s.of_ends else self.termination.reward(y, p)
+        at_end = reward if s.n_ended else self.termination.reward(y, p)
         if self.potential is not None:
             at_end = at_end + self.potential(x)
         return Step(y, reward + p * (at_end - reward), 1 - p)
@@ -103,7 +103,7 @@ class WorldModel:
         if self.termination is not None:
             y = path[1:].reshape(-1, d)
             p = self.termination.probability(y)
-            at_end = rewards if s.of_ends else self.termination.reward(y, p).reshape(steps, n)
+            at_end = rewards if s.n_ended else self.termination.reward(y, p).reshape(steps, n)
             p = p.reshape(steps, n)
             if phi is not None:
                 at_end = at_end + phi[:-1]
