@@ -340,8 +340,9 @@ class TestColumns:
         log = {"state": [0, 1], "action": [0, 1], "reward": [0.5, 2.0], "next_state": [1, 0]}
         agent = tiny_agent().fit(log)
         assert agent.predict(1.0)[0] == agent.predict(1)[0]
-        with pytest.raises(MdpfnError, match=r"0\.5"):
-            agent.predict(0.5)
+        for wrong in (0.5, float("inf"), float("nan")):
+            with pytest.raises(MdpfnError, match=f"state is {wrong}, but this space holds the whole numbers 0 to 1"):
+                agent.predict(wrong)
 
     def test_rows_may_stand_for_many(self, tmp_path: Path, reader: str) -> None:
         log = {"state": [0, 1], "action": [0, 1], "reward": [0.5, 2.0], "next_state": [1, 0], "n": [30, 0.5]}

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from mdpfn import Agent, Statistics, Transition
 from mdpfn.baselines import BASELINES
@@ -91,6 +92,41 @@ def test_a_policy_is_tried_out_with_masks_in_places_that_were_never_seen(space: 
     if problem is not None:
         problem.run(env, 30, seed=0)
         assert final_return(problem, env, 30, seed=0) == 1.0
+
+
+class Steps(gym.Env[Any, Any]):
+    """Four steps from one place, or from a drawn one; the place says which of two actions exists."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, observation_space: gym.Space[Any], *, drawn: bool) -> None:
+        self.observation_space, self.drawn = observation_space, drawn
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place = int(self.np_random.integers(8)) if self.drawn else 0
+        self.left = 4
+        return self.seen()
+
+    def seen(self) -> tuple[Any, dict[str, Any]]:
+        odd = self.place % 2
+        info = {"action_mask": np.array([1 - odd, odd], dtype=np.int8)}
+        return (np.array([self.place / 8, 0.5]) if self.observation_space.shape else self.place), info
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert action == self.place % 2
+        self.place, self.left = (self.place + 3) % 8, self.left - 1
+        observation, info = self.seen()
+        return observation, 1.0, self.left == 0, False, info
+
+
+@pytest.mark.parametrize("space", [spaces.Discrete(8), spaces.Box(0, 1, (2,), np.float64)], ids=["states", "vectors"])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("drawn", [False, True])
+def test_environments_side_by_side(space: gym.Space[Any], mode: AutoresetMode, drawn: bool) -> None:
+    """Each has its mask, also where another one is in the same place or an episode has just begun."""
+    envs = SyncVectorEnv([lambda: Steps(space, drawn=drawn)] * 3, autoreset_mode=mode)
+    assert len(Agent.from_pretrained().solve(envs, episodes=20, seed=0).returns) == 20
 
 
 @pytest.mark.parametrize("name", list(BASELINES))

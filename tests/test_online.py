@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from gymnasium import spaces
 
 from mdpfn import MdpfnError, Statistics, Transition
 from mdpfn.model.empirical import EmpiricalModel
+from mdpfn.online import problem
 from mdpfn.plan import MOST_SHOWN, Plan
 from mdpfn.planners.policies import one_hot
 from tests.interface import contents, tiny_agent
@@ -298,3 +301,48 @@ def test_statistics_outside_the_range_of_rewards_are_refused() -> None:
     data = Statistics.from_transitions([0], [0], [100.0], [0])
     with pytest.raises(MdpfnError, match="reward is 100"):
         tiny_agent().plan(data, reward_range=(0, 1))
+
+
+class TestThreads:
+    """Calls of several threads take turns; only whoever lives through episodes waits for as long as it takes."""
+
+    def test_a_long_plan_elsewhere_does_not_end_a_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(problem, "LONGEST_WAIT", 0.1)
+        agent, waited = tiny_agent(), threading.Event()
+
+        def plan_for_long(history: Any) -> None:
+            if not started.is_set():
+                holder.start()
+                assert started.wait(5)
+
+        def hold() -> None:
+            with agent.problem.turn():
+                started.set()
+                time.sleep(0.4)
+                waited.set()
+
+        started, holder = threading.Event(), threading.Thread(target=hold)
+        result = agent.solve(Corridor(), 5, seed=0, on_episode=plan_for_long)
+        holder.join()
+        assert waited.is_set()
+        assert len(result.returns) == 5
+
+    def test_other_calls_give_up_in_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(problem, "LONGEST_WAIT", 0.1)
+        agent = tiny_agent().reset(4, 2)
+        go, held = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with agent.problem.turn():
+                held.set()
+                go.wait(5)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert held.wait(5)
+        with pytest.raises(MdpfnError, match="busy in another thread"):
+            agent.observe(0, 1, 1.0, 2, terminated=False)
+        go.set()
+        holder.join()
+        agent.observe(0, 1, 1.0, 2, terminated=False)
+        assert agent.statistics.n_transitions == 1

@@ -34,7 +34,7 @@ from mdpfn.bench.protocols.methods import (
     StoredWeights,
     stored_weights,
 )
-from mdpfn.bench.protocols.offline import OfflineProtocol
+from mdpfn.bench.protocols.offline import OfflineProtocol, RecordedPolicy
 from mdpfn.bench.protocols.parallel import generator, measure_cells
 from mdpfn.bench.protocols.results import Cell, ResultsFile, Row
 from mdpfn.cli import measure as commands
@@ -42,7 +42,6 @@ from mdpfn.errors import MdpfnError
 from mdpfn.evidence import Transition
 from mdpfn.model.exact import optimal_q
 from mdpfn.online.env_adapters import adapter_of
-from mdpfn.online.evaluation import FixedPolicy
 from mdpfn.online.loop import run_episodes
 from mdpfn.planners.policies import one_hot
 from mdpfn.spaces.encoding import SpaceEncoding
@@ -199,7 +198,7 @@ class TestEpisodes:
         env = TabularEnv(ENVIRONMENTS["frozen-lake"].build(), horizon=horizon, terminates=terminates)
         encoding = SpaceEncoding.of(16, 4, largest=(16, 4))
         rng = np.random.default_rng(0)
-        actor = FixedPolicy(lambda state: int(rng.integers(4)))
+        actor = RecordedPolicy(lambda state: int(rng.integers(4)))
         worlds = adapter_of(env, encoding, encoding.find)
         run_episodes(actor, worlds, seed=0, goes_on=lambda: not actor.history.returns)
         assert actor.history.returns == [pytest.approx(sum(transition.reward for transition in actor.transitions))]

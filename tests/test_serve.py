@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import http.client
 import json
 import signal
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 from mdpfn import Agent
+from mdpfn.serve.app import SAVE_EVERY, ServedAgent
 from mdpfn.serve.local import Refusal
 from mdpfn.serve.rate import RateLimit
 from mdpfn.spaces.json import to_json, value_of
@@ -140,6 +143,29 @@ def test_what_was_observed_is_kept(how: int, tmp_path: Path) -> None:
     assert len(acknowledged) >= 60
     must = len(acknowledged) if how == signal.SIGTERM else sum(at < killed - 1.0 for at in acknowledged)
     assert must <= kept <= len(acknowledged) + 1
+
+
+def test_what_could_not_be_saved_is_saved_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, path = Agent.from_pretrained().reset(16, 4, seed=0), tmp_path / "agent.safetensors"
+    save, failed = agent.save, threading.Event()
+
+    def save_at_last(to: Path) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise MemoryError
+        save(to)
+
+    monkeypatch.setattr(agent, "save", save_at_last)
+    served = ServedAgent(agent, path)
+
+    async def serve() -> None:
+        await served.observe(transition(0))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(served.save_again_and_again(), 5 * SAVE_EVERY)
+
+    asyncio.run(serve())
+    assert failed.is_set()
+    assert Agent.load(path).evidence.n_transitions == 1
 
 
 def test_a_bad_observation_changes_nothing(tmp_path: Path) -> None:

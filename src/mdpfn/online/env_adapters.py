@@ -115,7 +115,8 @@ class VectorEnvAdapter:
         chosen = self.actions.batch([self.actions.decode(action or 0) for action in actions])
         observations, rewards, terminated, truncated, info = step_env(self.env, chosen)
         self._ended = np.logical_or(terminated, truncated)
-        self._now = self._ids(observations, info, ~np.asarray(terminated))
+        goes_on = self.mode is AutoresetMode.SAME_STEP  # these observations are of the next episode where one ended
+        self._now = self._ids(observations, info, None if goes_on else ~np.asarray(terminated))
         reached = self._final_states(info) if self.mode is AutoresetMode.SAME_STEP else self._now
         flags = zip(np.asarray(terminated).tolist(), np.asarray(truncated).tolist(), strict=True)
         rows = zip(np.asarray(rewards).tolist(), reached, flags, strict=True)

@@ -1,4 +1,4 @@
-"""Running a fixed policy in an environment: its returns and its transitions."""
+"""Running a fixed policy in an environment: its returns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,24 +12,23 @@ from mdpfn.evidence import State, Transition
 from mdpfn.online.env_adapters import adapter_of
 from mdpfn.online.history import History
 from mdpfn.online.loop import run_episodes
+from mdpfn.online.masks import RecentMasks
 from mdpfn.spaces.encoding import SpaceEncoding
 
 
 @dataclass
 class FixedPolicy:
-    """Acts by a function from states to actions, and records transitions and returns without learning."""
+    """Acts by a function from states to actions, and notes returns without learning."""
 
     choose: Callable[[State], int]
     history: History = field(default_factory=History)
-    transitions: list[Transition] = field(default_factory=list)
 
     def act(self, state: State) -> int:
         """The action of the policy."""
         return self.choose(state)
 
     def record(self, transition: Transition, environment: int) -> None:
-        """Keep a transition, and note how its episode goes."""
-        self.transitions.append(transition)
+        """Note how the episode of a transition goes."""
         self.history.note(transition.state, transition.reward, bool(transition.ends_episode), environment)
 
 
@@ -46,19 +45,19 @@ def evaluate(
 
     States that were never seen have ids beyond the known ones.
     """
-    masks: dict[Any, Bools] = {}
+    masks = RecentMasks()
 
     def noted(observation: Any, action_mask: Any = None) -> State:
         state = encoding.find(observation)
         if action_mask is not None:
-            masks[_key(state)] = np.array(checked_action_mask(action_mask, encoding.actions.n))
+            masks.note(state, checked_action_mask(action_mask, encoding.actions.n))
         return state
 
-    actor = FixedPolicy(lambda state: choose(state, masks.get(_key(state))))
+    def act(state: State) -> int:
+        mask = masks.of(state)
+        return choose(state, None if mask is None else np.array(mask))
+
+    actor = FixedPolicy(act)
     envs = adapter_of(env, encoding, noted, max_episode_steps)
     run_episodes(actor, envs, seed=seed, goes_on=lambda: len(actor.history.returns) < episodes)
     return np.array(actor.history.returns)
-
-
-def _key(state: State) -> Any:
-    return state.tobytes() if isinstance(state, np.ndarray) else state

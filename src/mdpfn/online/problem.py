@@ -157,7 +157,7 @@ class Problem(Generic[L]):
         if self.runner:
             self.refuse_others()
         if self.owner and self.owner != me:
-            self._wait_for_turn()
+            self._wait_for_turn(patient=self.runner == me)
         self.owner = me  # nothing comes between the last look and this: threads are switched at calls and loops
 
     def refuse_others(self) -> None:
@@ -166,10 +166,11 @@ class Problem(Generic[L]):
             limit = "it lives through episodes there"
             raise MdpfnError("the agent", "busy in another thread", limit, "give every thread its own agent")
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_turn(self, *, patient: bool = False) -> None:
+        """Wait until no other call is under way; whoever lives through episodes loses nothing by waiting for long."""
         me, waited = get_ident(), time.monotonic()
         while self.owner:
-            if time.monotonic() - waited > LONGEST_WAIT:
+            if not patient and time.monotonic() - waited > LONGEST_WAIT:
                 limit = "calls of several threads take turns, and this one would wait for too long"
                 raise MdpfnError("the agent", "busy in another thread", limit, "give every thread its own agent")
             time.sleep(SHORT_WAIT)

@@ -10,6 +10,7 @@ from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.lost import attainable, is_lost
 from mdpfn.online.lookahead import VectorPlan
+from mdpfn.online.masks import RecentMasks
 from mdpfn.online.one_thread import on_one_thread
 from mdpfn.online.selection import Lived, Selection
 from mdpfn.online.snapshot import Snapshot
@@ -18,7 +19,6 @@ from mdpfn.planners.node_values import NodeModel
 from mdpfn.planners.policies import softmax
 
 MOST_UNDER_WAY = 256  # episodes at the same time
-MOST_MASKS = 1024  # of observations in which no action was chosen yet
 TIE = 1e-9  # of a value: less does not tell actions apart
 
 
@@ -40,13 +40,11 @@ class VectorLearner:
         self.explore, self.replan_every = explore, replan_every
         self.clock, self.selection = Clock(), Selection(evidence.config)
         self.under_way: list[Underway] = []
-        self._masks: dict[bytes, tuple[bool, ...]] = {}
+        self._masks = RecentMasks()
 
     def allow(self, x: Floats, mask: tuple[bool, ...]) -> None:
         """Take note that only these actions exist in x."""
-        if len(self._masks) >= MOST_MASKS:
-            self._masks.clear()
-        self._masks[x.tobytes()] = mask
+        self._masks.note(x, mask)
 
     def before(self, transition: Transition | None = None) -> Snapshot:
         """What `take_back` needs to undo a transition that is about to be observed."""
@@ -58,7 +56,7 @@ class VectorLearner:
 
     def act(self, x: Floats) -> int:
         """The action to take now, exploring."""
-        mask = self._masks.pop(x.tobytes(), None)
+        mask = self._masks.of(x)
         lived = self._acting
         if lived is None:
             return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))

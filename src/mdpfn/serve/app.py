@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from mdpfn.agent import Agent
-from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.serve.local import Handler, Refusal, answering, json_of, local_app
 from mdpfn.serve.rate import RateLimit
@@ -47,9 +46,13 @@ class ServedAgent:
             if self.stale and not isinstance(self.agent.problem, VectorProblem):
                 await run_in_threadpool(self.agent.plan)
             self.stale = False
-            if many is None:
-                return {"action": self._action(_given(asked, "observation"), asked)}
-            return {"actions": [self._action(one, asked) for one in many]}
+            ones = [_given(asked, "observation")] if many is None else many
+
+            def actions() -> list[Any]:
+                return [self._action(one, asked) for one in ones]
+
+            found = await run_in_threadpool(actions) if asked.get("explore") else actions()  # exploring may plan
+            return {"action": found[0]} if many is None else {"actions": found}
 
     def _action(self, content: Any, asked: dict[str, Any]) -> Any:
         observation, mask = value_of(self.encoding.observation_space, content), asked.get("action_mask")
@@ -106,10 +109,10 @@ class ServedAgent:
                     raise
 
     async def save_again_and_again(self) -> None:
-        """Save every now and then, until cancelled; a full disk does not end the service, and is tried again."""
+        """Save every now and then, until cancelled; what fails, as on a full disk, is tried again."""
         while True:
             await asyncio.sleep(SAVE_EVERY)
-            with contextlib.suppress(MdpfnError):
+            with contextlib.suppress(Exception):
                 await self.save()
 
 

@@ -67,7 +67,7 @@ class DiscreteCodec(Codec):
         try:
             number = index(value) - self.start
         except TypeError:
-            if not isinstance(value, np.bool_ | float | np.floating) or value != np.floor(value):
+            if not isinstance(value, np.bool_) and not (isinstance(value, float | np.floating) and value.is_integer()):
                 raise self._outside(value) from None
             number = int(value) - self.start  # a column of floats may hold ids
         if 0 <= number < self.n:

@@ -15,7 +15,7 @@ from mdpfn.weights.store import LARGEST_DEPTH, Model
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest problem an agent accepts. Within the limits but outside the trained sizes, it extrapolates.
+    """The largest problem an agent accepts. Beyond the sizes that its weights were trained on, it extrapolates.
 
     Memory and time of a plan grow with the distinct transitions observed, those of its output with the pairs. At
     the limit, a network of width 128 and depth 20 plans for about a minute in 2 GB on one core.
@@ -26,9 +26,7 @@ class Limits:
     pairs: int = 1_000_000  # states × actions
     distinct_transitions: int = 200_000  # observed (s, a, s')
     depth: int = LARGEST_DEPTH  # propagation steps of a plan
-    trained_states: tuple[int, int] | None = None  # None where the weights do not say
-    trained_actions: tuple[int, int] | None = None
-    trained_discount: tuple[float, float] | None = None
+    trained_discount: tuple[float, float] | None = None  # None where the weights do not say
     reads_discount: bool = False  # whether it is an input of the network
 
     def __post_init__(self) -> None:
@@ -40,8 +38,6 @@ class Limits:
         config: dict[str, Any] = (model.card.get("training") or {}).get("config") or {}
         prior = model.prior or config.get("prior") or {}
         return cls(
-            trained_states=_range(prior.get("n_states")),
-            trained_actions=_range(prior.get("n_actions")),
             trained_discount=_range(prior.get("discount")),
             reads_discount=model.network.config.inputs == "planned",
         )

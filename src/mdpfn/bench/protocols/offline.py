@@ -1,7 +1,7 @@
 """Policies recovered from a fixed set of uniform-random transitions (B.4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -65,12 +65,24 @@ def recover(
     return rows
 
 
+@dataclass
+class RecordedPolicy(FixedPolicy):
+    """Keeps every transition as well."""
+
+    transitions: list[Transition] = field(default_factory=list)
+
+    def record(self, transition: Transition, environment: int) -> None:
+        """Keep a transition, and note how its episode goes."""
+        self.transitions.append(transition)
+        super().record(transition, environment)
+
+
 def uniform_stream(mdp: TabularMDP, seed: int, n_transitions: int, horizon: int) -> list[Transition]:
     """Transitions of the uniform policy, from the start again after `horizon` steps or in a terminal state."""
     env = TabularEnv(mdp, horizon=horizon)
     encoding = SpaceEncoding.of(mdp.n_states, mdp.n_actions)
     envs = adapter_of(env, encoding, encoding.find)
     rng = np.random.default_rng([seed, 1])  # the environment has the bare seed
-    actor = FixedPolicy(lambda state: int(rng.integers(mdp.n_actions)))
+    actor = RecordedPolicy(lambda state: int(rng.integers(mdp.n_actions)))
     run_episodes(actor, envs, seed=seed, goes_on=lambda: len(actor.transitions) < n_transitions)
     return actor.transitions
