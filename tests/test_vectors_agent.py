@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from mdpfn import Agent, MdpfnError
 from mdpfn.evidence.smoothed import SmootherConfig
 from mdpfn.evidence.smoothed.world_model import WorldModel
+from mdpfn.online.lookahead import VectorPlan
 from mdpfn.planners.node_values import NodeModel
 from mdpfn.spaces.json import space_from_json, space_to_json
 from mdpfn.spaces.vectors import GridCodec
@@ -373,6 +374,48 @@ def test_a_log_of_contexts_pays_by_context_and_action_whatever_comes_next(succes
     agent = Agent.from_pretrained().fit(log)
     clear = [x for x in rng.uniform(-1, 1, (60, 2)) if abs(x[0]) > 0.2]
     assert np.mean([agent.predict(x)[0] - 1 == np.sign(x[0]) for x in clear]) > 0.9
+
+
+class Near(gym.Env):
+    """A point on a line that should be at 0, where it can be in a few steps: rewards tell good from bad at once."""
+
+    observation_space = action_space = spaces.Box(-1.0, 1.0, (1,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x, self.left = self.np_random.uniform(-1, 1, 1), 60
+        return self.x, {}
+
+    def step(self, action):
+        self.x, self.left = np.clip(self.x + 0.2 * action, -1, 1), self.left - 1
+        return self.x, -float(np.abs(self.x)[0]), False, self.left == 0, {}
+
+
+def test_what_is_good_within_a_few_steps_is_exploited():
+    result = Agent.from_pretrained().solve(Near(), 10, seed=0)
+    assert not result.is_lost
+    assert result.returns[-5:].mean() > -6  # at random it is -30
+
+
+class Nowhere(Near):
+    """Every step costs the same, wherever it leads."""
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, -1.0, *rest
+
+
+def test_the_last_episode_exploits_even_if_nothing_tells_good_from_bad_yet(monkeypatch):
+    agent, curious = Agent.from_pretrained(), {True: set(), False: set()}
+    values = VectorPlan.action_values
+
+    def noted(plan, x, config, *, curious_too=curious, **options):
+        curious_too[agent.problem.learner.clock.is_last_episode].add(options.get("curious", False))
+        return values(plan, x, config, **options)
+
+    monkeypatch.setattr(VectorPlan, "action_values", noted)
+    assert agent.solve(Nowhere(), 3, seed=0).is_lost
+    assert curious == {True: {False}, False: {True}}
 
 
 def test_exploiting_only():

@@ -5,13 +5,11 @@ It is also the fallback where polars fails: its errors name the row, the column 
 
 from __future__ import annotations
 
-import csv
 import re
-import zlib
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,8 @@ import numpy as np
 from mdpfn.arrays import Bools
 from mdpfn.data.bounded import open_text
 from mdpfn.data.columns import FLAGS, Columns, Given, NamedColumn, by_roles, find_columns, listed
-from mdpfn.data.place import Place, first
+from mdpfn.data.csv_lines import fields, whole_rows
+from mdpfn.data.place import DAMAGED, Place, damaged, first
 from mdpfn.errors import MdpfnError
 
 NAME = "i4"  # the type in which names are read: as numbers, beside i8 for whole numbers and f8 for others
@@ -59,18 +58,18 @@ def sniff(path: Path, given: Given | None) -> Layout:
     try:
         with open_text(path) as file:
             header = file.readline().rstrip("\r\n")
-            head = list(islice(file, SNIFFED_ROWS))
+            delimiter = max(",;\t|", key=header.count)
+            head = whole_rows(file, SNIFFED_ROWS, delimiter, path.name)
     except MdpfnError:  # which is a ValueError, and says more
         raise
-    except (OSError, ValueError, EOFError, zlib.error) as error:
+    except (*DAMAGED, ValueError) as error:
         limit = f"it could not be read as text ({error})"
         raise MdpfnError("the file", repr(str(path)), limit, "check the path, or save it as UTF-8") from None
-    delimiter = max(",;\t|", key=header.count)
-    names = tuple(name.strip() for name in next(_fields(path, [header], delimiter), []))
+    names = tuple(name.strip() for name in next(fields([header], delimiter, path.name), []))
     if len(set(names)) < len(names):
         raise MdpfnError("the header", repr(header[:80]), "every column needs a name of its own", "rename them")
     columns = find_columns(names, given)
-    sample = list(_fields(path, head, delimiter))
+    sample = list(fields(head, delimiter, path.name))
 
     def values(column: str) -> list[str]:
         place = names.index(column)
@@ -86,15 +85,6 @@ def sniff(path: Path, given: Given | None) -> Layout:
     return Layout(path, names, columns, kinds, delimiter, comma)
 
 
-def _fields(path: Path, lines: list[str], delimiter: str) -> Iterator[list[str]]:
-    """The fields of every row of these lines."""
-    try:
-        yield from csv.reader(lines, delimiter=delimiter)
-    except csv.Error as error:
-        limit = f"its first {SNIFFED_ROWS} rows must be rows of a table ({error})"
-        raise MdpfnError("the file", repr(str(path)), limit, "check its quotes and line ends") from None
-
-
 def alike(layouts: Sequence[Layout]) -> list[Layout]:
     """The layouts of files that are read as one, with the same type for a column in all of them."""
     kinds: dict[str, str] = {}
@@ -105,29 +95,39 @@ def alike(layouts: Sequence[Layout]) -> list[Layout]:
 
 def read_csv(layout: Layout, names_of: Mapping[str, _Numbers]) -> Iterator[dict[str, Any]]:
     """The rows of a file piece by piece, as role -> values, with the numbers of names from `named_columns`."""
-    n_read = 1
+    n_read, empty = 0, array("q")  # rows that are not empty; and those that are, as in a `Place`
     with open_text(layout.path) as file:
         file.readline()
         while True:
-            place = Place(layout.path.name, n_read, layout.columns)
+            place = Place(layout.path.name, n_read + 1, layout.columns, empty=empty)
+            first_row = n_read + len(empty) + 1
             try:
-                lines = list(islice(file, ROWS))
-                _check_widths(lines, layout, n_read)
+                lines = whole_rows(file, ROWS, layout.delimiter, layout.path.name, first_row)
+                if not lines:
+                    return
+                _note_empty(lines, layout, first_row, empty)
+                _check_widths(lines, layout, first_row)
                 table = _parsed(lines, layout, names_of)
             except MdpfnError:
                 raise
-            except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-                limit = f"it could not be read after row {n_read - 1} ({error})"
-                raise MdpfnError("the file", repr(str(layout.path)), limit, "repair it") from None
+            except DAMAGED as error:
+                raise damaged(layout.path, first_row - 1, error) from None
             except (ValueError, IndexError) as error:
-                raise _bad_cell(lines, layout, n_read) or _unread(layout.path, error) from None
-            if not lines:
-                return
-            n_read += len(lines)
+                raise _bad_cell(lines, layout, first_row) or _unread(layout.path, error) from None
+            n_read += len(table)
             columns = {name: NamedColumn(table[name], names_of[name].names) for name in names_of}
             columns = {name: table[name] for name in layout.kinds} | columns
             piece = by_roles(layout.columns, columns.__getitem__) | {"place": place}
             yield piece | {role: _located_truths(piece[role], role, place) for role in FLAGS if role in piece}
+
+
+def _note_empty(lines: list[str], layout: Layout, first_row: int, empty: array[int]) -> None:
+    """Note the empty rows, which NumPy skips."""
+    if any(map(str.isspace, lines)):
+        rows = fields(lines, layout.delimiter, layout.path.name, first_row)
+        for number, row in enumerate(rows, first_row):
+            if not row:
+                empty.append(number - len(empty))
 
 
 def _check_widths(lines: list[str], layout: Layout, first_row: int) -> None:
@@ -135,7 +135,7 @@ def _check_widths(lines: list[str], layout: Layout, first_row: int) -> None:
     n = len(layout.names)
     if max((line.count(layout.delimiter) for line in lines), default=0) < n:
         return
-    for number, row in enumerate(_fields(layout.path, lines, layout.delimiter), first_row):
+    for number, row in enumerate(fields(lines, layout.delimiter, layout.path.name, first_row), first_row):
         if any(map(str.strip, row[n:])):
             where = f"of {len(row)} fields in {Place(layout.path.name, number).of(0)}"
             limit = f"the header names {n} columns"
@@ -195,9 +195,7 @@ def number(text: str, decimal_comma: bool = False) -> float:
 
 def _bad_cell(lines: list[str], layout: Layout, first_row: int) -> MdpfnError | None:
     """The error that names the first cell that cannot be read."""
-    row_number = first_row - 1
-    for row in _fields(layout.path, lines, layout.delimiter):
-        row_number += 1
+    for row_number, row in enumerate(fields(lines, layout.delimiter, layout.path.name, first_row), first_row):
         if not row:
             continue
         for role, columns in layout.columns.items():

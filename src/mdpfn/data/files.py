@@ -2,16 +2,17 @@
 
 import glob
 import json
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from mdpfn.data.bounded import check_is_file, open_text
-from mdpfn.data.columns import Columns, Given, by_roles, find_columns, listed
-from mdpfn.data.csv_file import NAME, Layout, alike, named_columns, read_csv, sniff
-from mdpfn.data.place import Place
+from mdpfn.data.columns import FLAGS, Columns, Given, by_roles, find_columns, listed
+from mdpfn.data.csv_file import NAME, SNIFFED_ROWS, Layout, alike, named_columns, read_csv, sniff
+from mdpfn.data.place import DAMAGED, Place, damaged
 from mdpfn.errors import MdpfnError
 
 ROWS = 200_000  # in a piece
@@ -114,8 +115,28 @@ def csv_scan(layouts: Sequence[Layout]) -> Any:
             decimal_comma=layout.decimal_comma,
             null_values=dict.fromkeys(numeric, "NA"),
         )
-        frames.append(frame.select(columns))
+        frames.append(frame.with_columns(_complete(layout.names, columns, schema)).select(columns))
     return polars.concat(frames) if len(frames) > 1 else frames[0]
+
+
+def _complete(names: Sequence[str], columns: Sequence[str], schema: Mapping[str, Any]) -> Any:
+    """The last column that is read, where no row seems to end before it.
+
+    To polars such a row is one whose last field is empty. The careful reader, to which the error leads, tells them
+    apart. A row in which all is empty is skipped anyway.
+    """
+    import polars
+
+    last = max(columns, key=names.index)
+    others = [name for name in dict.fromkeys([names[0], *columns]) if name != last]
+
+    def checked(rows: Any) -> Any:
+        lacks = rows.struct.field(last).is_null()
+        if lacks.any() and any((lacks & rows.struct.field(name).is_not_null()).any() for name in others):
+            raise ValueError("a row may have too few fields")
+        return rows.struct.field(last)
+
+    return polars.struct(last, *others).map_batches(checked, schema[last], is_elementwise=True).alias(last)
 
 
 def listed_columns(columns: Columns) -> list[str]:
@@ -168,43 +189,68 @@ def _unreadable(paths: Sequence[Path], error: Exception) -> MdpfnError:
 
 
 def open_json(paths: Sequence[Path], given: Given | None) -> tuple[Columns, Callable[[], Iterator[dict[str, Any]]]]:
-    """The columns of JSON lines, and how to read the rows piece by piece."""
-    first = next(_json_rows(paths[0]), None)
-    if first is None:
+    """The columns of JSON lines, told from the first rows, and how to read the rows piece by piece."""
+    keys = _keys(row for path in paths for row in islice(_json_rows(path, []), SNIFFED_ROWS))
+    if not keys:
         raise MdpfnError("the file", repr(str(paths[0])), "it holds no rows", "check it")
-    columns = find_columns(list(first[1]), given)
+    columns = find_columns(keys, given)
+    # Many write flags only where they are true: an absent one is false, while one that is null is refused.
+    absent = {columns[flag]: False for flag in FLAGS if flag in columns}
 
     def pieces() -> Iterator[dict[str, Any]]:
         for path in paths:
-            rows = _json_rows(path)
+            n_read, empty = 0, array("q")
+            rows = _json_rows(path, empty)
             while batch := list(islice(rows, ROWS)):
-                place = Place(path.name, batch[0][0], columns)
-                yield by_roles(columns, lambda name, b=batch: [row.get(name) for _, row in b]) | {"place": place}
+                _check_late(_keys(batch), columns)
+                place = Place(path.name, n_read + 1, columns, empty=empty)
+                n_read += len(batch)
+                piece = by_roles(columns, lambda key, b=batch: [row.get(key, absent.get(key)) for row in b])
+                yield piece | {"place": place}
 
     return columns, pieces
 
 
-def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a file of JSON lines, with their numbers."""
+def _keys(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """All keys of these rows, each once."""
+    return list(dict.fromkeys(chain.from_iterable(rows)))
+
+
+def _check_late(keys: Sequence[str], columns: Columns) -> None:
+    """Refuse keys that have a role and did not appear in the first rows, from which the columns were told."""
+    found = find_columns(dict.fromkeys([*listed_columns(columns), *keys]), columns)
+    for role in [role for role in found if role not in columns]:
+        limit = f"it is in none of the first {SNIFFED_ROWS} rows, which tell the columns"
+        raise MdpfnError(role, f"the key {found[role]!r}", limit, "write it in the first row as well, or rename it")
+
+
+def _json_rows(path: Path, empty: MutableSequence[int]) -> Iterator[dict[str, Any]]:
+    """The rows of a file of JSON lines; empty ones are skipped and noted, as in a `Place`."""
+    n_read = 0
     try:
         with open_text(path) as file:
-            for number, line in enumerate(file, start=1):
+            for line in file:
                 if not line.strip():
+                    empty.append(n_read + 1)
                     continue
+                n_read += 1
                 try:
                     row = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     row = None
                 if not isinstance(row, dict):
-                    value = f"{line.strip()[:40]!r} in {Place(path.name, number).of(0)}"
+                    value = f"{line.strip()[:40]!r} in {Place(path.name, n_read, empty=empty).of(0)}"
                     raise MdpfnError("a line", value, "every line must be a JSON object", "repair it")
-                yield number, row
-    except OSError as error:
-        raise MdpfnError("the file", repr(str(path)), f"it could not be read ({error})", "check the path") from None
+                yield row
+    except DAMAGED as error:
+        raise damaged(path, n_read + len(empty), error) from None
 
 
 def json_scan(paths: Sequence[Path], columns: Columns) -> Any:
-    """The rows as a lazy frame of polars."""
+    """The rows as a lazy frame of polars, which does not tell absent flags from null: the careful reader does."""
     import polars
 
-    return polars.concat([polars.scan_ndjson(path).select(listed_columns(columns)) for path in paths])
+    frames = [polars.scan_ndjson(path, infer_schema_length=None) for path in paths]  # or it ignores late keys
+    for frame in frames:
+        _check_late(frame.collect_schema().names(), columns)
+    return polars.concat([frame.select(listed_columns(columns)) for frame in frames])

@@ -11,15 +11,29 @@ from mdpfn.evidence.smoothed.memory import Batch
 
 def attainable(data: Batch, config: SmootherConfig) -> float:
     """An optimistic bound on values: the 90th percentile of rewards plus half their range, for ever."""
-    going = data.reward[~data.ended] if (~data.ended).any() else data.reward
-    high = float(np.percentile(going, 90))
-    bound = max(0.0, high, high + config.optimism * float(np.ptp(going))) / (1 - config.discount)
+    high = float(np.percentile(_on_the_way(data), 90))
+    bound = max(0.0, high, high + config.optimism * reward_range(data)) / (1 - config.discount)
     return max(bound, float(data.reward[data.ended].max())) if data.ended.any() else bound
 
 
-def is_lost(value: Floats, start_value: float, bound: float) -> bool:
-    """Whether values are flat, the start is as good as anything known, and less than what is attainable."""
+def reward_range(data: Batch) -> float:
+    """How far rewards on the way are apart."""
+    return float(np.ptp(_on_the_way(data)))
+
+
+def _on_the_way(data: Batch) -> Floats:
+    """Rewards of transitions after which an episode went on, or all if there are none."""
+    return data.reward[~data.ended] if (~data.ended).any() else data.reward
+
+
+def is_lost(value: Floats, start_value: float, bound: float, reward_range: float) -> bool:
+    """Whether values are flat, the start is as good as anything known, and less than what is attainable.
+
+    Values are not flat where they differ by more than rewards do: these tell good from bad, however soon all is well.
+    """
     best, low = np.percentile(value, 99), np.percentile(value, 10)
+    if 0 < reward_range < best - low:
+        return False
     scale = max(abs(bound - start_value), 1e-9)
     nothing_better = best - start_value < 0.02 * max(scale, abs(best))
     return bool(nothing_better and best - low < 0.05 * scale and start_value < bound - 0.1 * max(abs(bound), 1e-9))

@@ -8,7 +8,7 @@ from mdpfn.arrays import Bools, Floats, Ints
 from mdpfn.evidence import Novelty, Transition
 from mdpfn.evidence.smoothed import SmoothedEvidence
 from mdpfn.exploration.clock import Clock
-from mdpfn.exploration.lost import attainable, is_lost
+from mdpfn.exploration.lost import attainable, is_lost, reward_range
 from mdpfn.online.lookahead import VectorPlan
 from mdpfn.online.masks import RecentMasks
 from mdpfn.online.one_thread import on_one_thread
@@ -60,7 +60,8 @@ class VectorLearner:
         lived = self._acting
         if lived is None:
             return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))
-        q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and self.explore)
+        explores = self._explores
+        q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and explores)
         if lived.plan.is_lost and not q.any():  # nothing unknown follows, as where every step ends an episode
             q = lived.plan.action_values(x[None], self.config)
         q = q + TIE * self.rng.random(q.shape) * np.maximum(1, np.abs(q))
@@ -83,10 +84,14 @@ class VectorLearner:
         return novelty
 
     @property
+    def _explores(self) -> bool:
+        """Whether something may be tried: not where nothing that is learned can be used later."""
+        return self.explore and not self.clock.is_last_episode
+
+    @property
     def _acting(self) -> Lived | None:
-        """The plan to act by: plans are not tried out where nothing that is learned can be used later."""
-        explores = self.explore and not self.clock.is_last_episode
-        return self.selection.acting if explores else self.selection.trusted
+        """The plan to act by."""
+        return self.selection.acting if self._explores else self.selection.trusted
 
     def _episode(self, x: Floats) -> Underway:
         """The episode that x belongs to, a new one if none ended there."""
@@ -154,7 +159,7 @@ class VectorLearner:
         index, weight = nodes.locate(np.array(evidence.memory.starts))
         start_value = float((weight * hope[index]).sum(1).mean())
         bound = attainable(data, config)
-        lost = model.potential is None and is_lost(hope, start_value, bound)
+        lost = model.potential is None and is_lost(hope, start_value, bound, reward_range(data))
         curious = node_model.curious() if lost else None
         plan = VectorPlan(
             model=model,

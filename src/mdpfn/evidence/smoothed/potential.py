@@ -12,7 +12,7 @@ import numpy as np
 
 from mdpfn.arrays import Bools, Floats
 from mdpfn.evidence.smoothed.memory import Batch, index_pairs
-from mdpfn.evidence.smoothed.smoother import Smoother
+from mdpfn.evidence.smoothed.smoother import Smoother, even_rows
 
 FEWEST = 60  # transitions from which on a potential is looked for
 AS_GOOD = 1.5  # times the error of the process: as good as that
@@ -42,7 +42,10 @@ def _features(x: Floats, mean: Floats, scale: Floats) -> Floats:
 
 
 def fit_potential(data: Batch, n_actions: int, smoother: Smoother, rng: np.random.Generator) -> Potential | None:
-    """Φ where its two-fold error is below `AS_GOOD` times the process's leave-one-out error, else None."""
+    """Φ where its two-fold error is below `AS_GOOD` times the process's leave-one-out error, else None.
+
+    Errors count where rows cover the seen states evenly: at rest at a goal any Φ explains why nothing is paid.
+    """
     going = ~data.ended
     x, y, action, reward = data.x[going], data.y[going], data.action[going], data.reward[going]
     varies = len(x) >= FEWEST and reward.std() >= 1e-7 * max(np.abs(reward).max(), 1e-300)
@@ -56,8 +59,8 @@ def fit_potential(data: Batch, n_actions: int, smoother: Smoother, rng: np.rando
         gram = f[rows].T @ f[rows] + 1e-3 * np.eye(f.shape[1])
         return np.asarray(np.linalg.solve(gram, f[rows].T @ reward[rows]))
 
-    error = np.concatenate([f[~half] @ solve(half) - reward[~half], f[half] @ solve(~half) - reward[half]])
-    if np.median(np.abs(error)) / smoother.scale_out[-1] >= AS_GOOD * smoother.reward_error:
+    error = reward - np.where(half, f @ solve(~half), f @ solve(half))
+    if np.median(np.abs(error[even_rows(x, action)])) / smoother.scale_out[-1] >= AS_GOOD * smoother.reward_error:
         return None
     w = solve(np.ones(len(x), np.bool_))
     phi = _features(y, mean, scale) @ w[:-n_actions]

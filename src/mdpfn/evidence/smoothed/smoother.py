@@ -115,7 +115,7 @@ def fit_smoother(
     n = len(data.x)
     low, high, at_wall = walls(data, bounds, config)
     rows = _chosen_rows(data, at_wall, config, rng)
-    even = _even_rows(data.x[rows], data.action[rows])
+    even = even_rows(data.x[rows], data.action[rows])
     x = data.x[rows][even]
     mean_in = x.mean(0)
     spread = np.maximum(x.std(0), 1e-3 * np.abs(data.x - mean_in).max(0))
@@ -194,7 +194,7 @@ def _chosen_rows(data: Batch, at_wall: Bools, config: SmootherConfig, rng: np.ra
     return going if len(going) > 5 else rows
 
 
-def _even_rows(x: Floats, action: Ints) -> Ints:
+def even_rows(x: Floats, action: Ints) -> Ints:
     """Rows that cover what was seen evenly: where the agent dwells, most of the data says the same thing.
 
     What is usual is told by them; otherwise an episode at rest would make outliers of everything else.
