@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -108,6 +109,46 @@ class TestEpisodes:
                 starts = agent.result.coverage.start_states
                 assert starts is not None
                 assert {agent.plan().states[i]: n for i, n in starts.items()} == {"new": 2}
+
+    def test_done_beside_truncated_means_both(self) -> None:
+        """A row that was cut off is no end, and does not lead into the episode that follows under the same id."""
+        log = {"episode": [7] * 4, "time": [1, 2, 3, 4], "state": [*"abcd"], "action": ["x"] * 4, "reward": [0.0] * 4}
+        log |= {"done": [0, 1, 0, 1], "truncated": [0, 1, 0, 0]}
+        for data in (log, pd.DataFrame(log), pl.DataFrame(log)):
+            found = transitions(tiny_agent().fit(data))
+            assert found == {("a", "x", "b"): (1, 0), ("c", "x", "d"): (1, 0), ("d", "x", "d"): (1, 1)}
+
+    def test_names_of_episodes_may_have_spaces_around_them(self, tmp_path: Path, reader: str) -> None:
+        path = tmp_path / "log.csv"
+        path.write_text("episode,time,state,action,reward\ne1,1,a,x,0\n e1,2,b,x,0\ne1,3,c,x,0\n")
+        assert set(transitions(tiny_agent().fit(path))) == {("a", "x", "b"), ("b", "x", "c"), ("c", "x", "c")}
+
+    def test_a_missing_episode_is_none_of_the_others(self) -> None:
+        log = {"episode": ["None", None, "None"], "state": [*"abc"], "action": ["x"] * 3, "reward": [0.0] * 3}
+        for data in (log, pl.DataFrame(log)):
+            found = transitions(tiny_agent().fit(data, missing="drop"))
+            assert set(found) == {("a", "x", "c"), ("c", "x", "c")}
+
+    def test_vectors_keep_the_rules(self, tmp_path: Path) -> None:
+        """Of order, ties and starts, in one long episode as well, which is read in several pieces."""
+        n = 25_000
+        x = np.random.default_rng(0).normal(size=(n, 2)).round(4)
+        frame = pd.DataFrame({"x": x[:, 0], "y": x[:, 1], "action": [0, 1] * (n // 2), "reward": 0.5})
+        columns: dict[str, Any] = {"state": ["x", "y"]}
+        relation = duckdb.from_df(frame.assign(episode=1))
+        with pytest.raises(MdpfnError, match="no order of their own"):
+            Agent.from_pretrained().fit(relation, columns=columns)
+        tied = duckdb.from_df(frame.assign(episode=1, time=1).head(50))
+        with pytest.raises(MdpfnError, match="49 rows have the same time"):
+            Agent.from_pretrained().fit(tied, columns=columns)
+        again = frame.head(200).assign(time=[*range(10)] * 20)
+        with pytest.warns(UserWarning, match="190 of 200 rows have the same time"):
+            Agent.from_pretrained().fit(again, columns=columns)
+        following = pd.concat([frame, frame[["x", "y"]].shift(-1, fill_value=0.0).add_suffix("2")], axis=1)
+        following.to_csv(tmp_path / "log.csv", index=False)
+        columns["next_state"] = ["x2", "y2"]
+        agent = Agent.from_pretrained().fit(tmp_path / "log.csv", columns=columns)
+        assert len(agent.evidence.memory.starts) == 1  # type: ignore[union-attr]
 
     def test_times_that_start_again_and_no_episode(self) -> None:
         log = {name: values * 4 for name, values in JOURNEY.items() if name != "customer"}
@@ -311,6 +352,11 @@ class TestColumns:
         again = Agent.load(tmp_path / "agent")
         assert again.predict((0.1, "a"))[0] == agent.predict((0.1, "a"))[0]
         assert again.problem.encoding.find((0.1, "a")) == again.problem.encoding.find((f"wear < {edges[0]:g}", "a"))
+        gaps = frame.assign(wear=frame["wear"].where(frame.index % 5 > 0))
+        for data in (gaps, pl.DataFrame(gaps.to_dict("list")), dict(gaps)):
+            edges = [float(f"{e:.4g}") for e in np.quantile(gaps["wear"].dropna(), [0.5])]
+            agent = tiny_agent().fit(data, columns=columns, bins={"wear": 2}, missing="drop")
+            assert {f"wear < {edges[0]:g}", f"wear ≥ {edges[0]:g}"} == {name for name, _ in agent.plan().states}
         given_edges = tiny_agent().fit(frame, columns=columns, bins={"wear": [0.5]})
         assert len(given_edges.plan().states) == 4
 
@@ -350,6 +396,11 @@ class TestColumns:
             z = tiny_agent().fit(data, columns={"count": "n"}).statistics.table()
             assert z.transition_count.tolist() == [30, 0.5]
             assert z.reward_sum.tolist() == [15, 1]
+        weights = {"state": [0, 1, 3], "action": [0] * 3, "reward": [0, 1, 1], "next_state": [1, 2, 2]}
+        weights |= {"terminated": [0, 1, 1], "n": [0.5, 0.5, 0.2]}
+        for data in (weights, pd.DataFrame(weights)):
+            starts = tiny_agent().fit(data, columns={"count": "n"}).result.coverage.start_states
+            assert starts == {0: 2, 3: 1}
         with pytest.raises(MdpfnError, match=r"count is -1.0 in row 2"):
             tiny_agent().fit({**log, "n": [3, -1]}, columns={"count": "n"})
         for n, says in ((np.inf, "count is inf.*finite"), (1e16, r"count is 1e\+16.*at most 1e\+15")):
@@ -460,6 +511,12 @@ class TestBadInput:
         log = {"state": ["a", "b"], "action": ["go", None], "reward": [1.0, 2.0], "next_state": ["b", "a"]}
         with pytest.raises(MdpfnError, match="action is empty in row 2, column 'action'"):
             tiny_agent().fit(frame(log))
+
+    def test_parts_with_other_columns(self) -> None:
+        whole = pd.DataFrame({**TestDeclared.LOG, "terminated": False})
+        for parts in ([whole, whole.drop(columns="terminated")], [whole.drop(columns="terminated"), whole]):
+            with pytest.raises(MdpfnError, match="in a later part, but the first one has"):
+                tiny_agent().fit(iter(parts))
 
     def test_an_empty_file_has_no_columns(self, tmp_path: Path) -> None:
         (tmp_path / "log.csv").touch()

@@ -364,13 +364,15 @@ def test_where_every_step_ends_an_episode_there_is_nothing_to_be_curious_about()
     assert result.returns[-40:].mean() > 0.35
 
 
-@pytest.mark.parametrize("successor", ["the next context", "missing"])
+@pytest.mark.parametrize("successor", ["the next context", "missing", "no list"])
 def test_a_log_of_contexts_pays_by_context_and_action_whatever_comes_next(successor):
     rng = np.random.default_rng(0)
     context, action = rng.uniform(-1, 1, (300, 2)), rng.integers(0, 3, 300)
     reward = context[:, 0] * (action - 1) + rng.normal(0, 0.1, 300)
     following = np.full((300, 2), np.nan) if successor == "missing" else rng.uniform(-1, 1, (300, 2))
     log = {"state": context, "action": action, "reward": reward, "next_state": following, "terminated": np.full(300, 1)}
+    if successor == "no list":
+        log["next_state"] = [None] * 300
     agent = Agent.from_pretrained().fit(log)
     clear = [x for x in rng.uniform(-1, 1, (60, 2)) if abs(x[0]) > 0.2]
     assert np.mean([agent.predict(x)[0] - 1 == np.sign(x[0]) for x in clear]) > 0.9

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Bools, Ints
-from mdpfn.data.columns import FLAGS, NamedColumn
+from mdpfn.data.columns import FLAGS, Columns, NamedColumn, done_means_both
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import EpisodeEnd, LogOptions
 from mdpfn.data.place import Place, first
@@ -46,7 +46,7 @@ def outcomes(
     return terminated, (truncated | ends) & ~terminated, alone
 
 
-def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
+def in_episodes(rows: Mapping[str, Any], columns: Columns, log: LogOptions) -> dict[str, Any]:
     """Rows of a log in the order of their episodes, each with its next state, its kind, and whether it starts one."""
     n = len(rows["action"])
     episode = _codes(rows["episode"]) if "episode" in rows else np.zeros(n, dtype=np.int64)
@@ -59,6 +59,8 @@ def in_episodes(rows: Mapping[str, Any], log: LogOptions) -> dict[str, Any]:
     order = np.lexsort([*reversed(times), episode])  # stable: what comes at the same time stays as it was
     episode, times = episode[order], [time[order] for time in times]
     over, cut = (truth(rows[role], n)[order] if role in rows else nothing for role in FLAGS)
+    if done_means_both(columns):
+        over = over & ~cut
     same = episode[1:] == episode[:-1]
     tied = same & np.all([time[1:] == time[:-1] for time in times], axis=0) if times else np.zeros(max(n - 1, 0), bool)
     following = np.minimum(np.arange(n) + 1, max(n - 1, 0))
@@ -94,7 +96,7 @@ def _codes(values: Any) -> Ints:
     if array.ndim != 1:
         raise MdpfnError("episode", "of several columns", "an episode has one id", "join the columns to one")
     codes: Ints = np.unique(array.astype(str) if array.dtype == object else array, return_inverse=True)[1]
-    return codes.reshape(-1)
+    return np.where(missing_rows(array), -1, codes.reshape(-1))
 
 
 def _sortable(values: Any, place: Place) -> Any:

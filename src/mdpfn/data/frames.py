@@ -15,7 +15,7 @@ import numpy as np
 
 from mdpfn.arrays import Floats
 from mdpfn.data.bins import bins_of, quantile_levels, rounded_edges
-from mdpfn.data.columns import FLAGS, Columns, listed
+from mdpfn.data.columns import FLAGS, Columns, done_means_both, listed
 from mdpfn.data.csv_file import TRUE, truths
 from mdpfn.data.episodes import (
     BEFORE_FINAL,
@@ -118,6 +118,8 @@ def _selected(table: Table) -> Frame:
         for i, name in enumerate(listed(named)):
             is_text = role == "time" and isinstance(schema[name], nw.Categorical | nw.Enum)  # of which codes would sort
             column = nw.col(name).cast(nw.String) if is_text else nw.col(name)
+            if role == "episode" and table.text and schema[name] == nw.String:
+                column = column.str.strip_chars()  # other names are stripped when they have come back
             renamed.append(column.alias(f"{prefix}{role} {i}"))
     return frame.select(*renamed)
 
@@ -142,6 +144,9 @@ def _edges(table: Table, frame: Frame, types: Mapping[str, Any], log: LogOptions
 def _quantiles(table: Table, frame: Frame, wanted: Mapping[str, tuple[str, Floats]]) -> dict[str, Edges]:
     if not wanted:
         return {}
+    values = {column: nw.col(column) for column, _ in wanted.values()}
+    known = {column: ~(value.is_null() | value.cast(nw.Float64).is_nan()) for column, value in values.items()}
+    frame = frame.with_columns(*(nw.when(known[column]).then(value).alias(column) for column, value in values.items()))
     if table.engine == "DASK":  # whose quantiles are its own
         native = frame.to_native()
         found = {name: native[column].quantile(q.tolist()).compute().tolist() for name, (column, q) in wanted.items()}
@@ -170,13 +175,17 @@ def _binned(frame: Frame, columns: Columns, edges: Mapping[str, Edges]) -> Frame
     return frame.with_columns(*numbered) if numbered else frame
 
 
+def check_order(table: Table) -> None:
+    """Refuse rows without an order where the next one says what followed."""
+    if not table.ordered and "next_state" not in table.columns and "time" not in table.columns:
+        limit = f"rows of {table.engine.capitalize()} have no order of their own"
+        raise MdpfnError("columns", "without time", limit, "name the column that orders them: columns={'time': …}")
+
+
 def _with_next_rows(frame: Frame, table: Table, log: LogOptions) -> Frame:
     """The rules of `episodes.py`, as a query."""
     n_times = len(listed(table.columns.get("time", [])))
     order = [f"time {i}" for i in range(n_times)] + ([ROW] if table.ordered else [])
-    if not order:
-        limit = f"rows of {table.engine.capitalize()} have no order of their own"
-        raise MdpfnError("columns", "without time", limit, "name the column that orders them: columns={'time': …}")
     if log.max_gap is not None and n_times:
         dtype = frame.collect_schema()["time 0"]
         check_gap(log.max_gap, dates=dtype.is_temporal() or dtype == nw.String)
@@ -209,6 +218,8 @@ def _next_rows(frame: Frame, columns: Columns, log: LogOptions, order: Sequence[
         for i, text in texts.items()
     )
     over, cut = (_truth(f"flag {role} 0", schema) if role in columns else nw.lit(False) for role in FLAGS)
+    if done_means_both(columns):
+        over = over & ~cut
     frame = frame.with_columns(*(nw.when(flag).then(1).otherwise(0).alias(name) for name, flag in
                                  (("over", over | cut), ("cut", cut & ~over))))  # fmt: skip
     broken = log.max_gap is not None and bool(times)  # by gaps

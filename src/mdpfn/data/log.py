@@ -11,7 +11,7 @@ from mdpfn.data.bins import binned_space, bins_of, check_names, edges_of_rows, l
 from mdpfn.data.columns import Columns, NamedColumn, listed
 from mdpfn.data.declared import declare_available, declare_terminal
 from mdpfn.data.episodes import in_episodes
-from mdpfn.data.frames import Table, grouped, holds_vectors
+from mdpfn.data.frames import Table, check_order, grouped, holds_vectors
 from mdpfn.data.options import LogOptions
 from mdpfn.data.place import Place
 from mdpfn.data.reader import DatasetReader
@@ -44,6 +44,7 @@ def read_log(data: Any, spaces: Spaces, limits: Limits, log: LogOptions) -> Logg
     if source.columns is not None:
         _check_columns(source.columns, log)
     if isinstance(source, Table):
+        check_order(source)
         found = _read_table(source, spaces, limits, log)
         if found is not None:
             return found
@@ -107,7 +108,7 @@ def _read_rows(source: Source, spaces: Spaces, limits: Limits, log: LogOptions) 
     )
     columns = source.columns
     if columns is not None and "next_state" not in columns:
-        source = replace(source, pieces=iter([in_episodes(concatenated(list(source.pieces)), log)]))
+        source = replace(source, pieces=iter([_episodes(source, columns, log)]))
     if log.bins is not None:
         source, spaces = _binned_rows(source, spaces, log)
     vectors, source = are_vectors(source, spaces[0])
@@ -117,6 +118,10 @@ def _read_rows(source: Source, spaces: Spaces, limits: Limits, log: LogOptions) 
     for piece in source.pieces:
         reader.add(piece)
     return _logged(reader, log)
+
+
+def _episodes(source: Source, columns: Columns, log: LogOptions) -> dict[str, Any]:
+    return in_episodes(concatenated(list(source.pieces)), columns, log) | {"ordered": source.ordered}
 
 
 def _logged(reader: DatasetReader, log: LogOptions) -> Logged:

@@ -28,8 +28,10 @@ SHUFFLED = 0.25  # share of rows that do not go on where the last one ended, fro
 MOSTLY = 0.5  # share of rows at the same time as the next one, from which on time hardly orders them
 FEW = 5  # names that a warning spells out
 LARGEST_COUNT = 1e15  # so that sums of counts stay exact
+ROUNDING = 1e-12  # of all counts: less is no start
 INCOMPLETE = "rows left out because something is missing"
 CUT_OFF = "rows left out because what followed was cut off"
+TIES = "rows at the same time as the next one, taken in the order of the log"
 
 
 class NeverLeftWarning(UserWarning):
@@ -57,10 +59,10 @@ class DatasetReader:
         """Add the transitions of a piece; anything wrong with them is refused."""
         place = piece.get("place", Place())
         if piece.get("ties"):
-            self._note_ties(piece)
+            self.notes[TIES] += checked_ties(piece, self.columns)
         terminated, truncated, alone = ends_of(piece, len(piece["action"]), self.columns, self.log)
         rewards, no_reward = _rewards(piece)
-        next_state = _with_ends(piece["next_state"], piece["state"], terminated, alone)
+        next_state = with_ends(piece["next_state"], piece["state"], terminated, alone)
         wanted, unknown = self._wanted(piece, next_state, no_reward, terminated, alone)
         self._n_rows += len(wanted)
         state, action = taken(piece["state"], wanted), taken(piece["action"], wanted)
@@ -104,8 +106,10 @@ class DatasetReader:
         found = self.start_states
         if self._starts_by_flow:
             (state, _, next_state, end), count = self.sums.table
-            flow = np.maximum(net_starts(state, next_state, end, count, self._n_states), 0)
-            found = Counter({int(i): int(flow[i]) for i in np.flatnonzero(flow)})
+            flow = net_starts(state, next_state, end, count, self._n_states)
+            started = np.flatnonzero(flow > ROUNDING * count.sum())
+            unit = min(1.0, float(flow[started].min(initial=1.0)))  # weights may be less than 1
+            found = Counter({int(i): round(flow[i] / unit) for i in started})
             found = found or Counter([] if self._first is None else [self._first])
             return found or None
         known = self._n_breaks <= SHUFFLED * self._n_rows
@@ -157,20 +161,6 @@ class DatasetReader:
                     f"are none, list those that exist: action_space=list(range({seen[0]}, {n}))"
                 )
                 warnings.warn(text, UserWarning, stacklevel=4)
-
-    def _note_ties(self, piece: Mapping[str, Any]) -> None:
-        if not piece.get("ordered", True):
-            limit = f"{piece['ties']} rows have the same time as the next one of their episode"
-            remedy = "name more columns that order them: columns={'time': [first, second]}"
-            raise MdpfnError("time", "ambiguous", limit, remedy)
-        self.notes["rows at the same time as the next one, taken in the order of the log"] += piece["ties"]
-        n_rows = piece["rewards"].count.sum() if "rewards" in piece else len(piece["action"])
-        if piece["ties"] > MOSTLY * n_rows and self.columns is not None and "episode" not in self.columns:
-            text = (
-                f"{piece['ties']} of {n_rows:.0f} rows have the same time as the next one, and no column says of which "
-                "episode they are: if time starts again in every episode, name it: columns={'episode': …}"
-            )
-            warnings.warn(text, UserWarning, stacklevel=6)
 
     def _wanted(
         self, piece: Mapping[str, Any], next_state: Any, no_reward: Bools, terminated: Bools, alone: Bools
@@ -224,6 +214,23 @@ class DatasetReader:
         starts, count = np.unique(state[was_over | breaks], return_counts=True)
         self.start_states.update(dict(zip(starts.tolist(), count.tolist(), strict=True)))
         self._last = int(next_state[-1]), bool(ended[-1])
+
+
+def checked_ties(piece: Mapping[str, Any], columns: Columns | None) -> int:
+    """How many rows have the same time as the next one: refused where rows have no order, warned of where most have."""
+    ties: int = piece["ties"]
+    if ties and not piece.get("ordered", True):
+        limit = f"{ties} rows have the same time as the next one of their episode"
+        remedy = "name more columns that order them: columns={'time': [first, second]}"
+        raise MdpfnError("time", "ambiguous", limit, remedy)
+    n_rows = piece["rewards"].count.sum() if "rewards" in piece else len(piece["action"])
+    if ties > MOSTLY * n_rows and columns is not None and "episode" not in columns:
+        text = (
+            f"{ties} of {n_rows:.0f} rows have the same time as the next one, and no column says of which "
+            "episode they are: if time starts again in every episode, name it: columns={'episode': …}"
+        )
+        warnings.warn(text, UserWarning, stacklevel=6)
+    return ties
 
 
 def _rewards(piece: Mapping[str, Any]) -> tuple[Rewards, Bools]:
@@ -314,7 +321,7 @@ def _role_of(piece: Mapping[str, Any], lacks: Mapping[str, Bools], row: int, *, 
     return "state" if inherited and role == "next_state" else role
 
 
-def _with_ends(next_states: Any, states: Any, terminated: Bools, alone: Bools) -> Any:
+def with_ends(next_states: Any, states: Any, terminated: Bools, alone: Bools) -> Any:
     """Next states; where a terminated row has none, the state itself takes its place.
 
     Statistics count terminations per transition, so this is not confused with a transition that stays.

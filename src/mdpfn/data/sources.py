@@ -1,7 +1,7 @@
 """Opening a source of logged transitions: arrays, mappings, frames of any engine, files, Minari datasets."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Source:
     columns: Columns | None = None  # role -> column name, where columns have names
     observation_space: Any = None
     action_space: Any = None
+    ordered: bool = True  # whether rows stand in an order
 
 
 def open_source(data: Any, columns: Given | None = None) -> Source | Table:
@@ -143,14 +144,19 @@ def _chained(parts: Iterator[Any], columns: Given | None) -> Source:
     def pieces() -> Iterator[Mapping[str, Any]]:
         yield from source.pieces
         for part in parts:
-            yield from as_rows(open_source(part, columns)).pieces
+            more = as_rows(open_source(part, columns))
+            if set(more.columns or ()) != set(source.columns or ()):
+                found, known = (", ".join(each or ()) or "none" for each in (more.columns, source.columns))
+                limit = f"the first one has {known}"
+                raise MdpfnError("columns", f"{found} in a later part", limit, "give all parts the same columns")
+            yield from more.pieces
 
     return Source(pieces(), source.columns, source.observation_space, source.action_space)
 
 
 def as_rows(source: Source | Table) -> Source:
     """The rows of a source, one by one."""
-    return source if isinstance(source, Source) else source.rows()
+    return source if isinstance(source, Source) else replace(source.rows(), ordered=source.ordered)
 
 
 def _rows(transitions: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:

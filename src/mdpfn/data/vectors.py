@@ -16,7 +16,7 @@ from mdpfn.data.columns import NamedColumn
 from mdpfn.data.episodes import FINAL
 from mdpfn.data.missing import missing_rows, taken
 from mdpfn.data.options import LogOptions
-from mdpfn.data.reader import CUT_OFF, INCOMPLETE, ends_of, floats_of, missing_value
+from mdpfn.data.reader import CUT_OFF, INCOMPLETE, TIES, checked_ties, ends_of, floats_of, missing_value, with_ends
 from mdpfn.data.sources import Source
 from mdpfn.errors import MdpfnError
 from mdpfn.evidence.smoothed.evidence import nearest_codes, starts_of_episodes
@@ -66,9 +66,9 @@ class VectorReader:
         terminated, truncated, alone = ends_of(piece, n, self.source.columns, self.log)
         final = piece["kind"] == FINAL if "kind" in piece else np.zeros(n, dtype=bool)
         filled = {**piece, "reward": floats_of(piece, "reward")}
-        over = terminated & (alone | missing_rows(piece["next_state"]))
-        if over.any():  # nothing follows, and a world model needs to hear of no other place
-            filled["next_state"] = np.where(over[:, None], piece["state"], piece["next_state"])
+        filled["next_state"] = with_ends(piece["next_state"], piece["state"], terminated, alone)
+        if "ties" in piece:
+            self.notes[TIES] += checked_ties(piece, self.source.columns)
         roles = ("state", "action", "reward", "next_state")
         lacks = {role: missing_rows(filled[role]) for role in roles}
         if "kind" in piece:
@@ -83,11 +83,13 @@ class VectorReader:
         rows = {role: taken(filled[role], wanted) for role in roles}
         if isinstance(rows["action"], NamedColumn):
             rows["action"] = rows["action"].spelled_out()
-        return rows | {"terminated": terminated[wanted], "truncated": truncated[wanted]}
+        flags = {"terminated": terminated[wanted], "truncated": truncated[wanted]}
+        return rows | flags | ({"starts": piece["starts"][wanted]} if "starts" in piece else {})
 
     def read_into(self, problem: VectorProblem) -> None:
         """Add all transitions to a new problem, and plan."""
         evidence, states = problem.learner.evidence, problem.encoding.states
+        last: Floats | None = None  # where the piece before went on
         for piece in self.pieces:
             x, y = states.encode_many(piece["state"]), states.encode_many(piece["next_state"])
             reward = finite_floats("reward", np.asarray(piece["reward"]))
@@ -96,8 +98,12 @@ class VectorReader:
             terminated, truncated = piece["terminated"], piece["truncated"]
             action, code = self._actions(problem, piece["action"])
             evidence.extend(Batch(x, action, code, reward, y, terminated))
-            for row in np.flatnonzero(starts_of_episodes(x, y, terminated | truncated)):
+            over = terminated | truncated
+            starts = piece["starts"] if "starts" in piece else starts_of_episodes(x, y, over, last)
+            for row in np.flatnonzero(starts):
                 evidence.add_start(x[row])
+            if len(x):
+                last = None if over[-1] else y[-1]
         if evidence.n_transitions == 0:
             raise MdpfnError("transitions", "empty", "there must be at least one", "check where they come from")
         problem.columns, problem.notes = self.source.columns, +self.notes

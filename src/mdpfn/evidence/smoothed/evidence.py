@@ -148,8 +148,9 @@ def nearest_codes(codes: Floats, among: Floats) -> Ints:
     return np.asarray(((codes[:, None] - among) ** 2).sum(2).argmin(1))
 
 
-def starts_of_episodes(x: Floats, y: Floats, ended: Bools) -> Bools:
-    """(n,) rows that do not go on where the one before them ended."""
+def starts_of_episodes(x: Floats, y: Floats, ended: Bools, before: Floats | None = None) -> Bools:
+    """(n,) rows that do not go on where the one before them ended, the first one in `before` if there was one."""
     starts = np.ones(len(x), np.bool_)
     starts[1:] = ended[:-1] | (x[1:] != y[:-1]).any(1)
+    starts[:1] = before is None or (x[:1] != before).any(1)
     return starts
