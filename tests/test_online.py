@@ -199,10 +199,31 @@ def test_what_was_observed_survives_an_environment_that_raises() -> None:
 
     agent = tiny_agent()
     env = Breaks(gym.make("FrozenLake-v1"))
-    with pytest.raises(MdpfnError, match="sensor lost"):
-        agent.solve(env, episodes=50, seed=0)
+    with pytest.raises(MdpfnError, match=r"sensor lost.*resume=True"):
+        agent.solve(env, episodes=50, seed=np.int64(0))  # type: ignore[arg-type]
     assert agent.statistics.n_transitions == 7
     assert agent.solve(env, episodes=2, resume=True).n_transitions > 7
+
+
+def test_an_environment_that_raises_at_once_leaves_nothing_to_resume() -> None:
+    class Absent(gym.Wrapper[Any, Any, Any, Any]):
+        def reset(self, **options: Any) -> Any:
+            raise ConnectionError("not up yet")
+
+    agent = tiny_agent()
+    agent.solve(gym.make("FrozenLake-v1"), 3, seed=0)
+    known = contents(agent.statistics)
+    with pytest.raises(MdpfnError, match=r"not up yet.*call solve again: nothing was observed yet"):
+        agent.solve(Absent(gym.make("FrozenLake-v1")), 3, seed=0)
+    assert contents(agent.statistics) == known
+
+
+def test_before_anything_pays_the_value_is_not_known() -> None:
+    agent = tiny_agent().reset(3, 2)
+    agent.observe(0, 1, 0.0, 1, terminated=False)
+    assert "not known yet, as nothing was seen that pays or costs" in str(agent.result)
+    agent.observe(1, 1, 1.0, 2, terminated=True)
+    assert "not known yet" not in str(agent.result)
 
 
 def test_the_value_is_that_of_the_empirical_model() -> None:

@@ -106,8 +106,13 @@ def test_values_can_be_looked_at(agent, tmp_path):
     agent.result.plot_values(tmp_path / "portrait.png")
     agent.result.plot(tmp_path / "curve.png")
     assert (tmp_path / "portrait.png").stat().st_size > 10_000
-    with pytest.raises(MdpfnError, match="dims"):
-        agent.result.plot_values(tmp_path / "portrait.png", dims=(0, 2))
+    for dims in ((0, 2), (1, 1), (0.0, 1.0), 1):
+        with pytest.raises(MdpfnError, match=r"dims.*observations differ: 0, 1"):
+            agent.result.plot_values(tmp_path / "portrait.png", dims=dims)
+    with pytest.raises(MdpfnError, match="the path is 3"):
+        agent.result.plot_values(3)
+    Agent.from_pretrained().solve(Near(), 2, seed=0).plot_values(tmp_path / "line.png")
+    assert (tmp_path / "line.png").stat().st_size > 10_000
     with pytest.raises(MdpfnError, match="too few"):
         Agent.from_pretrained().reset(spaces.Box(0, 1), 2).result.plot_values(tmp_path / "none.png")
 
@@ -399,6 +404,17 @@ def test_what_is_good_within_a_few_steps_is_exploited():
     assert result.returns[-5:].mean() > -6  # at random it is -30
 
 
+class Rewarded(Near):
+    """Paid in some unit."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward * self.unit, *rest
+
+
 class Nowhere(Near):
     """Every step costs the same, wherever it leads."""
 
@@ -420,6 +436,29 @@ def test_the_last_episode_exploits_even_if_nothing_tells_good_from_bad_yet(monke
     assert curious == {True: {False}, False: {True}}
 
 
+class Noisy(OneStep):
+    """Three actions of which each is the best one somewhere, and noise."""
+
+    def step(self, action):
+        pays = [self.context[0], self.context[1], 0.0][action] + 0.1 * self.np_random.normal()
+        return self.context, float(pays), True, False, {}
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_every_action_is_tried_where_every_step_ends_an_episode(seed):
+    agent = Agent.from_pretrained()
+    agent.solve(Noisy(), 200, seed=seed)
+    contexts = np.random.default_rng(seed).uniform(-1, 1, (300, 2))
+    pays = np.column_stack([contexts, np.zeros(300)])
+    chosen = np.asarray(agent.predict(contexts)[0])
+    assert np.mean(pays.max(1) - pays[np.arange(300), chosen]) < 0.03  # at random 0.4
+
+
+def test_rewards_may_be_larger_than_single_precision_holds():
+    plain, large = (Agent.from_pretrained().solve(Rewarded(unit), 4, seed=0) for unit in (1.0, 2.0**200))
+    assert_array_equal(plain.returns * 2.0**200, large.returns)
+
+
 def test_exploiting_only():
     result = Agent.from_pretrained().solve(rail(), episodes=3, seed=0, explore=False, replan_every=15)
     assert len(result.returns) == 3
@@ -434,7 +473,8 @@ IMAGE = spaces.Box(0, 255, (64, 64, 3), np.uint8)
         (IMAGE, 2, "images"),
         (spaces.Box(0, 1, (21,)), 2, "20 numbers"),
         (spaces.Dict({"a": spaces.Box(0, 1), "b": spaces.Text(5)}), 2, "Discrete, MultiDiscrete"),
-        (spaces.Box(0, 1), spaces.Box(-np.inf, np.inf), "finite"),
+        (spaces.Box(0, 1), spaces.Box(-np.inf, np.inf), "finite: leave ClipAction out"),
+        (spaces.Box(0, 1), spaces.Dict({"a": spaces.Box(0, 1), "b": spaces.Discrete(2)}), "make it one Box"),
         (spaces.Box(0, 1), spaces.Discrete(1000), "64 actions"),
         (spaces.Box(0, 1), None, "64 actions"),
     ],
@@ -455,6 +495,19 @@ def test_bad_observations_are_refused_and_nothing_is_lost(agent, bad):
     with pytest.raises(MdpfnError, match="reward"):
         agent.observe([0, 0], 0, np.nan, [0, 0], terminated=False)
     assert agent.evidence.n_transitions == n
+
+
+def test_nothing_in_nothing_out(agent):
+    assert len(agent.predict(np.zeros((0, 2)))[0]) == 0
+    near = Agent.from_pretrained()
+    near.solve(Near(), 1, seed=0)
+    assert near.predict(np.zeros((0, 1)))[0].shape == (0, 1)
+
+
+@pytest.mark.parametrize(("x", "action"), [([0.0], None), ([0.0, 0.0, 0.0], None), ([0.0, 0.0], 7)])
+def test_what_is_near_is_asked_of_one_observation_and_an_action_that_exists(agent, x, action):
+    with pytest.raises(MdpfnError, match=r"observation is of shape|action is 7"):
+        agent.evidence.nearest(x, action)
 
 
 def test_an_environment_that_breaks_leaves_what_was_observed():

@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from mdpfn import Agent, Callback, MdpfnError
@@ -107,6 +108,11 @@ def test_a_callback_ends_the_run_at_a_step(kind: Any) -> None:
     assert agent.num_timesteps == 7
 
 
+def test_comparisons_of_numpy_end_a_run_too() -> None:
+    for told in ({"on_episode": lambda history: np.bool_(False)}, {"callback": lambda here, there: np.bool_(False)}):
+        assert len(tiny_agent().solve(gym.make("FrozenLake-v1"), 9, seed=0, **told).returns) <= 1
+
+
 def test_a_function_may_be_a_callback_and_changes_nothing() -> None:
     seen: list[bool] = []
     watched, alone = tiny_agent(), tiny_agent()
@@ -122,6 +128,8 @@ def test_what_cannot_be_called_back_is_refused_before_anything_runs(wrong: Any) 
     agent = tiny_agent()
     with pytest.raises(MdpfnError, match="callback is"):
         agent.solve(gym.make("FrozenLake-v1"), 2, seed=0, callback=wrong)
+    with pytest.raises(MdpfnError, match="on_episode is of type int"):
+        agent.solve(gym.make("FrozenLake-v1"), 2, seed=0, on_episode=3)  # type: ignore[arg-type]
     with pytest.raises(MdpfnError, match="knows no problem yet"):
         agent.predict(0)
 

@@ -178,6 +178,7 @@ class Agent(BaseAgent):
         whole_number("evaluate", evaluate, low=0)
         if max_episode_steps is not None:
             whole_number("max_episode_steps", max_episode_steps, low=1)
+        seed = None if seed is None else whole_number("seed", seed, low=0)
         check_flag("resume", resume, "use True to go on")
         if "budget" in options:
             raise MdpfnError("budget", "given", "the budget of solve is its episodes", "use episodes")

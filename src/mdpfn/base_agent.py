@@ -17,6 +17,7 @@ from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence import Statistics
 from mdpfn.evidence.factored.completion import Completion
 from mdpfn.evidence.smoothed import SmoothedEvidence
+from mdpfn.online.env_adapters import GO_ON
 from mdpfn.online.history import History
 from mdpfn.online.in_context import Exploration, InContextLearner
 from mdpfn.online.options import AtLeast, Options
@@ -251,11 +252,14 @@ class BaseAgent:
         )
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             now = self._problem
             learned = 0 if now is None else now.learner.evidence.n_transitions - (n_known if now is problem else 0)
             if not (learned and keep_learned):
                 if begun is not None:
                     begun.restore()
                 self._problem, self._plan, self._evaluation = before
+                if isinstance(error, MdpfnError) and error.remedy == GO_ON:
+                    remedy = "mend it and call solve again: nothing was observed yet"
+                    raise MdpfnError(error.field, error.value, error.limit, remedy) from error.__cause__
             raise

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mdpfn.checks import a_path
 from mdpfn.coverage import Coverage
 from mdpfn.pictures import new_picture, save_picture
 from mdpfn.plan import Plan, Support, pandas_frame, support_of
@@ -138,7 +139,7 @@ class Explanation:
         for support in dict.fromkeys(a.support for a in shown):
             axes.plot([], [], color=COLOURS[support], lw=5, label=support)
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
-        save_picture(figure, Path(path))
+        save_picture(figure, a_path(path))
 
 
 def _evidence(plan: Plan, coverage: Coverage, state: int, action: int) -> ActionEvidence:

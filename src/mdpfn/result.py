@@ -26,6 +26,8 @@ from mdpfn.spaces.json import to_json
 from mdpfn.storage import write_json, write_text
 from mdpfn.worth import Improvement, PolicyLike, PolicyValue, Regret, Worth
 
+NOTHING = 1e-12  # of a value: less is rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -132,7 +134,9 @@ class Result:
         lines = self.run_lines()
         if self.n_transitions:
             where = "at the start" if self.coverage.start_states else "in the states of the data"
-            lines.append(f"value of the final policy {where}, discount {self.discount:g}: {self.value}")
+            known = np.abs(self.value.draws).max() > NOTHING
+            value = str(self.value) if known else "not known yet, as nothing was seen that pays or costs"
+            lines.append(f"value of the final policy {where}, discount {self.discount:g}: {value}")
             lines.append(f"still to be gained: {self.regret}")
             if not len(self.returns):  # a log: somebody decided before
                 lines.append(f"better than the policy of the data by {self.improvement}")
@@ -203,7 +207,7 @@ class Result:
         if len(self.returns) == 0:
             limit = "a learning curve needs at least one finished episode"
             raise MdpfnError("the number of episodes", 0, limit, "solve an environment first")
-        plot_returns({self.weights: self.returns}, Path(path))
+        plot_returns({self.weights: self.returns}, a_path(path))
 
 
 def run_fields(problem: Problem[InContextLearner] | VectorProblem, evaluation: Floats, weights: str) -> dict[str, Any]:

@@ -64,6 +64,11 @@ class Callback:
     def _on_training_end(self) -> None: ...
 
 
+def goes_on(answer: Any) -> bool:
+    """Whether a run goes on after this answer of a callback; None stands for yes, and comparisons of NumPy count."""
+    return answer is None or bool(answer)
+
+
 class _Function(Callback):
     """A function of (locals, globals), called after every step."""
 
@@ -72,7 +77,7 @@ class _Function(Callback):
         self.function = function
 
     def _on_step(self) -> bool:
-        return self.function(self.locals, self.globals) is not False
+        return goes_on(self.function(self.locals, self.globals))
 
 
 CallbackLike: TypeAlias = Any
@@ -105,16 +110,16 @@ class Callbacks:
         ended = len(self.history.returns) > self._n_episodes
         self._n_episodes = len(self.history.returns)
         self.locals["dones"] = [ended]
-        goes_on = True
+        wanted = True
         for callback in self.callbacks:
             if hasattr(callback, "update_locals"):
                 callback.update_locals(self.locals)
-            goes_on = callback.on_step() is not False and goes_on
+            wanted = goes_on(callback.on_step()) and wanted
             if ended:
                 callback.on_rollout_end()
-                if goes_on:
+                if wanted:
                     callback.on_rollout_start()
-        return goes_on
+        return wanted
 
     def end(self) -> None:
         """Call them at the end of the run."""

@@ -17,6 +17,7 @@ from mdpfn.spaces.codec import Codec
 from mdpfn.spaces.encoding import SpaceEncoding
 
 MASK = "action_mask"  # where Gymnasium's environments say which actions exist
+GO_ON = "mend it and call solve(..., resume=True): everything observed so far is kept"  # after an environment failed
 LONGEST_EPISODE = 1_000  # steps, in environments that have no time limit of their own
 
 
@@ -211,5 +212,4 @@ def _call(env: Any, method: str, *arguments: Any, **options: Any) -> Any:
         raise
     except Exception as error:
         limit = "it must run without an exception"
-        remedy = "mend it and call solve(..., resume=True): everything observed so far is kept"
-        raise MdpfnError("env", f"raising {error!r} in {method}", limit, remedy) from error
+        raise MdpfnError("env", f"raising {error!r} in {method}", limit, GO_ON) from error

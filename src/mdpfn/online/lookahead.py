@@ -48,6 +48,8 @@ class VectorPlan:
     def action_values(self, x: Floats, config: SmootherConfig, *, curious: bool = False) -> Floats:
         """(n, actions) Q(x, a) of observations (n, d)."""
         n, n_actions = len(x), len(self.model.codes)
+        if n == 0:
+            return np.zeros((0, n_actions))
         first = np.tile(np.arange(n_actions), n)  # action of every partial plan
         ends = self._ends(np.repeat(x, n_actions, 0), first, config.strides, config, curious)
         q: Floats = ends.total.max(0).reshape(n, n_actions)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mdpfn.online.callback import CallbackLike, Callbacks
+from mdpfn.errors import MdpfnError
+from mdpfn.online.callback import CallbackLike, Callbacks, goes_on
 from mdpfn.online.history import History
 from mdpfn.online.problem import OnEpisode
 from mdpfn.progress import Progress, somebody_watches
@@ -19,6 +20,9 @@ class RunMonitor:
         self, agent: Any, episodes: int, callback: CallbackLike, on_episode: OnEpisode | None, shown: bool | None
     ) -> None:
         history: History = agent.problem.history
+        if on_episode is not None and not callable(on_episode):
+            limit = "it must be a function of the history"
+            raise MdpfnError("on_episode", f"of type {type(on_episode).__name__}", limit, "give one, or leave it out")
         self.callbacks, self.on_episode = Callbacks(callback, agent, history), on_episode
         self.begun_at = len(history.returns)
         self.progress = Progress("episode", episodes) if (somebody_watches() if shown is None else shown) else None
@@ -33,7 +37,7 @@ class RunMonitor:
             last = history.returns[self.begun_at :][-LAST:]
             note = f"mean return of the last {len(last)}: {sum(last) / len(last):.4g}"
             self.progress.update(len(history.returns) - self.begun_at, note)
-        return self.on_episode is None or self.on_episode(history) is not False
+        return self.on_episode is None or goes_on(self.on_episode(history))
 
     def __enter__(self) -> RunMonitor:
         self.callbacks.start()

@@ -62,8 +62,10 @@ class VectorLearner:
             return int(self.rng.choice(np.flatnonzero(np.ones(len(self.evidence.codes)) if mask is None else mask)))
         explores = self._explores
         q = lived.plan.action_values(x[None], self.config, curious=lived.plan.is_lost and explores)
-        if lived.plan.is_lost and not q.any():  # nothing unknown follows, as where every step ends an episode
+        if lived.plan.is_lost and not q.any():  # nothing unknown follows
             q = lived.plan.action_values(x[None], self.config)
+        if explores and lived.plan.model.ends_at_once:
+            q = lived.plan.action_values(x[None], self.config) + self._doubt(x)
         q = q + TIE * self.rng.random(q.shape) * np.maximum(1, np.abs(q))
         return int(_masked(q, mask).argmax())
 
@@ -82,6 +84,13 @@ class VectorLearner:
         if self._plans_again(done):
             self.replan()
         return novelty
+
+    def _doubt(self, x: Floats) -> Floats:
+        """(actions,) how much more an action may pay than is believed, where every step ends an episode."""
+        evidence = self.evidence
+        assert evidence.model is not None
+        n, spread, noise = evidence.n_near(x), evidence.memory.batch().reward.std(), evidence.model.reward_noise
+        return np.asarray(spread / (1 + n) + noise * np.sqrt(np.log(1 + evidence.n_transitions) / (1 + n)))
 
     @property
     def _explores(self) -> bool:
@@ -173,6 +182,8 @@ class VectorLearner:
             curious=curious,
             curious_slope=None if curious is None else nodes.slopes(curious),
         )
+        if model.ends_at_once:  # a life of one step says nothing about a plan: the newest knows most
+            self.selection = Selection(config)
         self.selection.propose(plan, evidence.n_transitions)
         self.clock.planned()
 

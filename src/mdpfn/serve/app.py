@@ -20,10 +20,10 @@ from mdpfn.version import __version__
 
 SAVE_EVERY = 0.25  # seconds, if anything was observed: a kill loses no more than a second
 MOST_OBSERVATIONS = 1024  # in one request
-OBSERVED = ("observation", "action", "reward", "next_observation")
+OBSERVED = ("observation", "action", "reward", "next_observation", "terminated")
 FIELDS = {  # that requests may have
     "predict": ("observation", "observations", "action_mask", "deterministic", "explore", "on_unknown"),
-    "observe": (*OBSERVED, "terminated", "truncated", "action_mask"),
+    "observe": (*OBSERVED, "truncated", "action_mask"),
     "explain": ("observation",),
 }
 
@@ -64,7 +64,7 @@ class ServedAgent:
 
     async def observe(self, asked: dict[str, Any]) -> Any:
         """Learn from one transition."""
-        content = [_given(asked, name) for name in OBSERVED]
+        *content, terminated = (_given(asked, name) for name in OBSERVED)
         observed, acted = self.encoding.observation_space, self.encoding.action_space
         observation, action, _, following = map(value_of, (observed, acted, None, observed), content)
         async with self.lock:
@@ -74,7 +74,7 @@ class ServedAgent:
                 action,
                 asked["reward"],
                 following,
-                terminated=asked.get("terminated", False),
+                terminated=terminated,
                 truncated=asked.get("truncated", False),
                 action_mask=asked.get("action_mask"),
             )

@@ -135,5 +135,6 @@ def _action_grid(space: Any, n: int) -> list[Floats]:
     low, high = space.low.reshape(-1).astype(np.float64), space.high.reshape(-1).astype(np.float64)
     if not (np.isfinite(low) & np.isfinite(high)).all():
         limit = "a grid needs finite bounds"
-        raise MdpfnError("the action space", space, limit, "rescale the actions with gymnasium.wrappers.RescaleAction")
+        remedy = "leave ClipAction out, or declare them with gymnasium.wrappers.TransformAction(env, f, Box(…))"
+        raise MdpfnError("the action space", space, limit, remedy)
     return [np.linspace(a, b, n) if n > 1 else np.array([(a + b) / 2]) for a, b in zip(low, high, strict=True)]

@@ -88,6 +88,8 @@ def _finite(space: Any, field: str) -> Codec | None:
             return None
     limit = "it must be finite (Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict of those)"
     remedy = "use mdpfn.Discretize (of a Dict or Tuple, after gymnasium's FlattenObservation), or --bins in a terminal"
+    if field == "action":
+        remedy = "make it one Box or one MultiDiscrete with gymnasium.wrappers.TransformAction"
     raise MdpfnError(f"the {field} space", space, limit, remedy)
 
 

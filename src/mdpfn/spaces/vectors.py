@@ -83,7 +83,7 @@ class VectorCodec(Codec):
     def encode_many(self, values: Any) -> Any:
         """(k, d) the vectors of a batch."""
         if isinstance(self.space, spaces.Box) and isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
-            rows = values.reshape(len(values), -1).astype(np.float64)
+            rows = values.reshape(len(values), int(np.prod(values.shape[1:]))).astype(np.float64)
             if values.shape[1:] == self.space.shape and (np.abs(rows) <= LARGEST_NUMBER).all():
                 return rows
         vectors = [self.encode(value) for value in self.unbatch(values)]
@@ -128,7 +128,8 @@ class GridCodec(Codec):
         self._low, self._high = space.low.reshape(-1).astype(np.float64), space.high.reshape(-1).astype(np.float64)
         if not np.isfinite(self._high - self._low).all() or space.dtype.kind not in "fiu":
             limit = "to choose from it, its bounds must be finite"
-            raise MdpfnError("the action space", space, limit, "use gymnasium.wrappers.RescaleAction or ClipAction")
+            remedy = "leave ClipAction out, or declare them with gymnasium.wrappers.TransformAction(env, f, Box(…))"
+            raise MdpfnError("the action space", space, limit, remedy)
         self.codes = _candidates(len(self._low), config)
         if space.dtype.kind in "iu" or (self._low == self._high).any():  # some candidates are the same action
             self.codes = np.unique(self._codes_of(self._points_of(self.codes)), axis=0)
@@ -185,7 +186,7 @@ class GridCodec(Codec):
 
     def batch(self, values: list[Any]) -> Any:
         """(k, …) actions side by side."""
-        return np.stack(values)
+        return np.stack(values) if values else np.zeros((0, *self.space.shape), self.space.dtype)
 
 
 def _candidates(m: int, config: SmootherConfig) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mdpfn.checks import a_path
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.pictures import new_picture, save_picture
 from mdpfn.spaces.json import to_json
@@ -19,7 +20,7 @@ FAR = 2.0  # standard deviations: beyond, what was seen says little
 
 @dataclass(frozen=True)
 class NearTransition:
-    """An observed transition and its distance, in standard deviations of all observations."""
+    """An observed transition and its distance, in standard deviations of the nodes."""
 
     distance: float
     observation: tuple[float, ...]
@@ -73,7 +74,7 @@ class VectorExplanation:
         lines = [f"{_shown(self.observation)}: {self.recommended} is recommended."]
         lines += [f"  {action}" for action in self.actions[:SHOWN]]
         left = len(self.actions) - SHOWN
-        return "\n".join([*lines, f"  and {left} actions that are worth less"] if left > 0 else lines)
+        return "\n".join([*lines, f"  and {left} more, none of them better"] if left > 0 else lines)
 
     def plot(self, path: str | Path) -> None:
         """Draw the value of every action, with the distance of its nearest observed transition."""
@@ -84,7 +85,7 @@ class VectorExplanation:
         far = [f"{a.nearest[0].distance:.2g}" if a.nearest else "∞" for a in shown]
         axes.set_yticks(range(len(shown)), [f"{a.action}  ({d})" for a, d in zip(shown, far, strict=True)])
         axes.set(xlabel="Q", title=f"{_shown(self.observation)}: action (distance of its nearest evidence)")
-        save_picture(figure, Path(path))
+        save_picture(figure, a_path(path))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""

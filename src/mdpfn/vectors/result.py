@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mdpfn.arrays import Floats
+from mdpfn.checks import a_path
 from mdpfn.errors import MdpfnError
 from mdpfn.online.vector_learner import VectorLearner
 from mdpfn.online.vector_problem import VectorProblem
 from mdpfn.result import Result, run_fields
+from mdpfn.spaces.codec import Codec
 from mdpfn.vectors.phase_portrait import plot_values
 from mdpfn.worth import PolicyLike
 
@@ -25,6 +27,7 @@ class VectorResult(Result):
 
     n_nodes: int  # states that values are kept for
     learner: VectorLearner
+    actions: Codec
     is_lost: bool  # whether it still looks for something that pays
 
     def __init__(self, problem: VectorProblem, evaluation: Floats, weights: str) -> None:
@@ -32,6 +35,7 @@ class VectorResult(Result):
         known = run_fields(problem, evaluation, weights) | {
             "n_nodes": 0 if plan is None else len(plan.nodes),
             "learner": problem.learner,
+            "actions": problem.encoding.actions,
             "is_lost": plan is not None and plan.is_lost,
         }
         for name, value in known.items():
@@ -72,8 +76,8 @@ class VectorResult(Result):
         return "\n".join(lines)
 
     def plot_values(self, path: str | Path, dims: tuple[int, int] = (0, 1)) -> None:
-        """Draw values over two dimensions of the observations, with the policy and where data is."""
-        plot_values(self.learner, Path(path), dims)
+        """Draw values over two dimensions of the observations, or the only one, with the policy and where data is."""
+        plot_values(self.learner, self.actions, a_path(path), dims)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns, lengths, evaluation and sizes, for JSON."""

@@ -1,4 +1,4 @@
-"""All constants of learning from vectors, in one place: the same for every environment."""
+"""The constants of learning from vectors: the same for every environment."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mdpfn.arrays import Bools, Floats, Ints
-from mdpfn.errors import MdpfnError
+from mdpfn.errors import MdpfnError, shown
 from mdpfn.evidence.counts import LARGEST_REWARD, checked_reward
 from mdpfn.evidence.protocol import Novelty, Transition
 from mdpfn.evidence.smoothed.config import SmootherConfig
@@ -126,6 +126,13 @@ class SmoothedEvidence:
         With an action only those of it, or where it is a code of the nearest one. Distances are in standard deviations
         of the nodes, those by which values are smoothed.
         """
+        x = np.asarray(x, dtype=np.float64)
+        if x.shape != (self.n_dims,):
+            limit = f"it must hold {self.n_dims} numbers"
+            raise MdpfnError("observation", f"of shape {x.shape}", limit, "give one observation")
+        if action is not None and np.ndim(action) == 0 and not 0 <= int(action) < len(self.codes):
+            limit = f"actions are numbered from 0 to {len(self.codes) - 1}"
+            raise MdpfnError("action", shown(action), limit, "use one of these")
         self.table()
         assert self.nodes is not None
         data = self.memory.batch()
@@ -134,6 +141,17 @@ class SmoothedEvidence:
         order = np.argsort(distance, kind="stable")[:n]
         columns: list[Any] = [column[rows[order]] for column in data]
         return Batch(*columns), np.asarray(distance[order])
+
+    def n_near(self, x: Floats) -> Floats:
+        """(actions,) how many transitions of each action there are near an observation, farther ones counting less.
+
+        What is near is told by the last table, which must be there.
+        """
+        assert self.nodes is not None
+        data = self.memory.batch()
+        square = (((data.x - x) / self.nodes.scale) ** 2).sum(1)
+        weight = np.exp(-0.5 * square / self.config.bandwidth**2)
+        return np.bincount(data.action, weight, len(self.codes)).astype(np.float64)
 
     def _coded(self, action: int | Floats) -> tuple[int, Floats]:
         """The number of an action, or of the nearest one, and its code."""

@@ -70,7 +70,8 @@ class Smoother:
         k = (features @ self._exponents).astype(np.float32)
         np.exp(k, out=k)
         out: Floats = features @ self._weights
-        out += k @ self._smooth_weights
+        weights, size = self._smooth_weights
+        out += (k @ weights) * size
         return out
 
     def predict(self, x: Floats, code: Floats) -> Floats:
@@ -96,9 +97,13 @@ class Smoother:
         return np.concatenate([self.w_linear, self.w_quadratic])
 
     @cached_property
-    def _smooth_weights(self) -> NDArray[np.float32]:
-        """In single precision: exponentials take most of the time of acting, and take five times as long in double."""
-        return self.w_smooth.astype(np.float32)
+    def _smooth_weights(self) -> tuple[NDArray[np.float32], Floats]:
+        """Weights in single precision and their sizes, powers of two: exponentials take most of the time of acting,
+
+        and take five times as long in double precision; outputs may be larger than single precision holds.
+        """
+        size = np.exp2(np.ceil(np.log2(np.maximum(np.abs(self.w_smooth).max(0, initial=0.0), 1e-300))))
+        return (self.w_smooth / size).astype(np.float32), size
 
 
 def fit_smoother(

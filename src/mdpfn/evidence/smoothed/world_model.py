@@ -58,6 +58,16 @@ class WorldModel:
         potential = fit_potential(data, len(codes), smoother, rng)
         return cls(smoother, termination, potential, codes, config.discount)
 
+    @property
+    def ends_at_once(self) -> bool:
+        """Whether hardly any transition is known after which an episode went on."""
+        return self.smoother.n_ended > 0
+
+    @property
+    def reward_noise(self) -> float:
+        """The standard deviation of rewards about what is believed, as left out transitions tell it."""
+        return 1.48 * self.smoother.reward_error * float(self.smoother.scale_out[-1])
+
     def step(self, x: Floats, action: Ints) -> Step:
         """Expected successor of (x, action), kept within the box that was seen."""
         s = self.smoother
@@ -72,7 +82,7 @@ class WorldModel:
         if self.termination is None:
             return Step(y, reward, np.ones(len(y)))
         p = self.termination.probability(y)
-        at_end = reward if s.n_ended else self.termination.reward(y, p)
+        at_end = reward if self.ends_at_once else self.termination.reward(y, p)
         if self.potential is not None:
             at_end = at_end + self.potential(x)
         return Step(y, reward + p * (at_end - reward), 1 - p)
@@ -103,7 +113,7 @@ class WorldModel:
         if self.termination is not None:
             y = path[1:].reshape(-1, d)
             p = self.termination.probability(y)
-            at_end = rewards if s.n_ended else self.termination.reward(y, p).reshape(steps, n)
+            at_end = rewards if self.ends_at_once else self.termination.reward(y, p).reshape(steps, n)
             p = p.reshape(steps, n)
             if phi is not None:
                 at_end = at_end + phi[:-1]
