@@ -14,6 +14,7 @@ from mdpfn.exploration.clock import Clock
 from mdpfn.exploration.earning import EarningExplorer, Objective
 from mdpfn.online.learner import Learner
 from mdpfn.online.snapshot import Snapshot
+from mdpfn.planners.certain import certain
 from mdpfn.planners.foretold import told
 from mdpfn.planners.offset import less, offset_of
 from mdpfn.planners.output import PlannerOutput
@@ -199,7 +200,12 @@ class InContextLearner(Learner):
 
     def ask(self, planner: Planner) -> PlannerOutput:
         """The output of any planner for everything observed so far, in the units of the rewards."""
-        output = planner(*self._centred(self.table(PREDICTED_VISITS)))
+        table, info = self._centred(self.table(PREDICTED_VISITS))
+        output = planner(table, info)
+        if len(table.pair) > len(
+            self.evidence.table().pair
+        ):  # no network learned from tables that rules over factors complete
+            output = certain(output, table, info)
         if output.q_quantiles is not None and self.offset:
             output.q_quantiles[...] += self.offset * self.info.horizon[0]
         return output
