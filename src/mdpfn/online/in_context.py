@@ -204,7 +204,7 @@ class InContextLearner(Learner):
         output = planner(table, info)
         if len(table.pair) > len(
             self.evidence.table().pair
-        ):  # no network learned from tables that rules over factors complete
+        ):  # of which no network learned
             output = certain(output, table, info)
         if output.q_quantiles is not None and self.offset:
             output.q_quantiles[...] += self.offset * self.info.horizon[0]
