@@ -1,7 +1,7 @@
 """Rewards that are differences of a potential: r = Φ(y) − Φ(x) + c_a.
 
-Where this explains rewards about as well as the process does, W = V + Φ is planned, with reward c_a + (1 − γ) Φ(y):
-the same policies, without summing up many small errors.
+Where this explains rewards everywhere about as well as the process does, W = V + Φ is planned, with reward
+c_a + (1 − γ) Φ(y): the same policies, without summing up many small errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mdpfn.evidence.smoothed.memory import Batch, index_pairs
 from mdpfn.evidence.smoothed.smoother import Smoother, even_rows
 
 FEWEST = 60  # transitions from which on a potential is looked for
-AS_GOOD = 1.5  # times the error of the process: as good as that
+AS_GOOD, LARGE = 1.5, 0.9  # times the errors of the process, at this quantile: as good as that
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,10 @@ def _features(x: Floats, mean: Floats, scale: Floats) -> Floats:
 
 
 def fit_potential(data: Batch, n_actions: int, smoother: Smoother, rng: np.random.Generator) -> Potential | None:
-    """Φ where its two-fold error is below `AS_GOOD` times the process's leave-one-out error, else None.
+    """Φ where its large two-fold errors are below `AS_GOOD` times those of the process, else None.
 
-    Errors count where rows cover the seen states evenly: at rest at a goal any Φ explains why nothing is paid.
+    They count where rows cover the seen states evenly: at rest at a goal any Φ explains why nothing is paid. And large
+    ones count: what explains most rewards, but not those of places that were seldom seen, leads astray there.
     """
     going = ~data.ended
     x, y, action, reward = data.x[going], data.y[going], data.action[going], data.reward[going]
@@ -59,8 +60,10 @@ def fit_potential(data: Batch, n_actions: int, smoother: Smoother, rng: np.rando
         gram = f[rows].T @ f[rows] + 1e-3 * np.eye(f.shape[1])
         return np.asarray(np.linalg.solve(gram, f[rows].T @ reward[rows]))
 
-    error = reward - np.where(half, f @ solve(~half), f @ solve(half))
-    if np.median(np.abs(error[even_rows(x, action)])) / smoother.scale_out[-1] >= AS_GOOD * smoother.reward_error:
+    even = even_rows(x, action)
+    error = np.abs(reward - np.where(half, f @ solve(~half), f @ solve(half)))[even]
+    of_process = np.abs(reward[even] - smoother.predict(x[even], data.code[going][even])[:, -1])
+    if np.quantile(error, LARGE) >= AS_GOOD * np.quantile(of_process, LARGE):
         return None
     w = solve(np.ones(len(x), np.bool_))
     phi = _features(y, mean, scale) @ w[:-n_actions]
