@@ -42,10 +42,10 @@ def _features(x: Floats, mean: Floats, scale: Floats) -> Floats:
 
 
 def fit_potential(data: Batch, n_actions: int, smoother: Smoother, rng: np.random.Generator) -> Potential | None:
-    """Φ where its large two-fold errors are below `AS_GOOD` times those of the process, else None.
+    """Φ where its two-fold errors, median and large ones, are below `AS_GOOD` times those of the process, else None.
 
-    They count where rows cover the seen states evenly: at rest at a goal any Φ explains why nothing is paid. And large
-    ones count: what explains most rewards, but not those of places that were seldom seen, leads astray there.
+    Large ones count where rows cover the seen states evenly: what explains most rewards, as any Φ does at rest at a
+    goal, but not those of places that were seldom seen, leads astray there.
     """
     going = ~data.ended
     x, y, action, reward = data.x[going], data.y[going], data.action[going], data.reward[going]
@@ -60,10 +60,10 @@ def fit_potential(data: Batch, n_actions: int, smoother: Smoother, rng: np.rando
         gram = f[rows].T @ f[rows] + 1e-3 * np.eye(f.shape[1])
         return np.asarray(np.linalg.solve(gram, f[rows].T @ reward[rows]))
 
-    even = even_rows(x, action)
-    error = np.abs(reward - np.where(half, f @ solve(~half), f @ solve(half)))[even]
+    error, even = np.abs(reward - np.where(half, f @ solve(~half), f @ solve(half))), even_rows(x, action)
     of_process = np.abs(reward[even] - smoother.predict(x[even], data.code[going][even])[:, -1])
-    if np.quantile(error, LARGE) >= AS_GOOD * np.quantile(of_process, LARGE):
+    worse = np.median(error) >= AS_GOOD * smoother.reward_error * smoother.scale_out[-1]
+    if worse or np.quantile(error[even], LARGE) >= AS_GOOD * np.quantile(of_process, LARGE):
         return None
     w = solve(np.ones(len(x), np.bool_))
     phi = _features(y, mean, scale) @ w[:-n_actions]
