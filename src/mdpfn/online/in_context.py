@@ -202,9 +202,7 @@ class InContextLearner(Learner):
         """The output of any planner for everything observed so far, in the units of the rewards."""
         table, info = self._centred(self.table(PREDICTED_VISITS))
         output = planner(table, info)
-        if len(table.pair) > len(
-            self.evidence.table().pair
-        ):  # of which no network learned
+        if len(table.pair) > len(self.evidence.table().pair):  # of which no network learned
             output = certain(output, table, info)
         if output.q_quantiles is not None and self.offset:
             output.q_quantiles[...] += self.offset * self.info.horizon[0]
