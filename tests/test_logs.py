@@ -382,14 +382,6 @@ class TestColumns:
         with pytest.raises(MdpfnError, match="give every column a name of its own"):
             tiny_agent().fit(frame)
 
-    def test_ids_with_a_point(self) -> None:
-        log = {"state": [0, 1], "action": [0, 1], "reward": [0.5, 2.0], "next_state": [1, 0]}
-        agent = tiny_agent().fit(log)
-        assert agent.predict(1.0)[0] == agent.predict(1)[0]
-        for wrong in (0.5, float("inf"), float("nan")):
-            with pytest.raises(MdpfnError, match=f"state is {wrong}, but this space holds the whole numbers 0 to 1"):
-                agent.predict(wrong)
-
     def test_rows_may_stand_for_many(self, tmp_path: Path, reader: str) -> None:
         log = {"state": [0, 1], "action": [0, 1], "reward": [0.5, 2.0], "next_state": [1, 0], "n": [30, 0.5]}
         for data in (log, pd.DataFrame(log), written(tmp_path / "log.csv", log)):

@@ -67,9 +67,9 @@ class DiscreteCodec(Codec):
         try:
             number = index(value) - self.start
         except TypeError:
-            if not isinstance(value, np.bool_) and not (isinstance(value, float | np.floating) and value.is_integer()):
+            if not isinstance(value, np.bool_):
                 raise self._outside(value) from None
-            number = int(value) - self.start  # a column of floats may hold ids
+            number = int(value) - self.start
         if 0 <= number < self.n:
             return number
         raise self._outside(value)
