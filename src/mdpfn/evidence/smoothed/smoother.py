@@ -98,9 +98,10 @@ class Smoother:
 
     @cached_property
     def _smooth_weights(self) -> tuple[NDArray[np.float32], Floats]:
-        """Weights in single precision and their sizes, powers of two: exponentials take most of the time of acting,
+        """Weights in single precision, and their sizes as powers of two.
 
-        and take five times as long in double precision; outputs may be larger than single precision holds.
+        Exponentials take most of the time of acting, and five times as long in double precision; what they are weighed
+        with may be larger than single precision holds.
         """
         size = np.exp2(np.ceil(np.log2(np.maximum(np.abs(self.w_smooth).max(0, initial=0.0), 1e-300))))
         return (self.w_smooth / size).astype(np.float32), size
